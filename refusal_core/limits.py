@@ -1,0 +1,46 @@
+"""Every size limit of the project, in one table. Pages show them; readers check them before they allocate."""
+
+from __future__ import annotations
+
+from refusal_core.errors import InputError
+
+KB, MB, GB = 1_000, 1_000_000, 1_000_000_000
+
+# One exchange
+TEXT_CHARACTERS = 2_000_000  # prompt or response; a longer one is an error of that row
+MESSAGES_PER_CHAT = 1_000
+JSON_DEPTH = 100
+LANGUAGE_CHECK_CHARACTERS = 30  # a shorter text says too little about its language
+LANGUAGE_SAMPLE_CHARACTERS = 2_000
+
+# Exchange files
+LINE_BYTES = 16 * MB  # one JSONL line or one CSV record
+JSON_ARRAY_BYTES = 200 * MB  # a .json file is read whole; JSONL is streamed and has no limit
+PARQUET_ROW_GROUP_BYTES = 1 * GB  # uncompressed, from the file's own metadata
+EVALUATE_ROWS = 1_000_000
+
+# Classifier
+MAX_TOKENS = 4_096  # default cap of a pair; a checkpoint's own limit may be lower
+PADDED_TOKENS_PER_BATCH = 4_096
+CHECKPOINT_BYTES = 8 * GB
+CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
+HUB_SECONDS = 10  # until a hub that does not answer is reported
+
+# Pages
+UPLOAD_BYTES = 64 * MB
+SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text
+FILES_LISTED = 2_000  # below a data root
+
+
+def check_size(size: int, limit: int, *, what: str, where: str, fix: str) -> None:
+    """Raise InputError when `size` is over `limit` (both in bytes)."""
+    if size > limit:
+        raise InputError(f"{what} is {show_bytes(size)}", where=where, why=f"at most {show_bytes(limit)} is read", fix=fix)
+
+
+def show_bytes(size: int) -> str:
+    """`size` in the largest decimal unit that keeps it at 1 or more, for example "1.5 MB"."""
+    for unit, name in ((GB, "GB"), (MB, "MB"), (KB, "kB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{size} bytes"
