@@ -58,6 +58,9 @@ def one_line(text: str, limit: int = 600) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
+_MARKS = (0x061C, 0x200E, 0x200F)  # the bidirectional marks that stand alone
+
+
 def _breaks_a_line(character: str) -> bool:
     code = ord(character)
-    return code < 32 or 127 <= code < 160 or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069
+    return code < 32 or 127 <= code < 160 or 0x2028 <= code <= 0x202E or 0x2066 <= code <= 0x2069 or code in _MARKS

@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, Self
 
 from refusal_core.errors import Cancelled, InputError
 
 
 @dataclass(frozen=True)
 class Progress:
-    """State of a job. `total` is None while unknown; `seconds` since the first `advance` or `start`."""
+    """State of a job. `total` is None while unknown; `seconds` since `start`, or since the Job was made."""
 
     done: int
     total: int | None
@@ -39,8 +40,9 @@ class Progress:
 
     def __str__(self) -> str:
         total = "" if self.total is None else f" of {self.total:,}"
+        rate = f"{self.rate:.3g}" if self.rate < 999.5 else f"{self.rate:,.0f}"
         left = "" if self.seconds_left is None else f", about {show_seconds(self.seconds_left)} left"
-        return f"{self.done:,}{total} {self.unit}, {self.rate:.3g} {self.unit}/s{left}"
+        return f"{self.done:,}{total} {self.unit}, {rate} {self.unit}/s{left}"
 
 
 @dataclass
@@ -78,7 +80,6 @@ class Job:
             raise Cancelled
 
 
-
 def show_seconds(seconds: float) -> str:
     """For example "12 s", "3 min", "1 h 20 min"."""
     if seconds < 90:
@@ -104,22 +105,15 @@ class Journal:
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
-            header = _whole_line(file.readline())
-            if header is None:
+            if not self._read_header(file):
                 return
-            if header != self.settings:
-                raise InputError(
-                    "the unfinished work there was begun with other settings",
-                    where=self.path.name,
-                    fix="use the same settings, or delete that file to begin anew",
-                )
             for line in file:
                 piece = _whole_line(line)
                 if piece is None:
                     return
                 yield piece
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         keep = self._whole_bytes()
         self._file = self.path.open("ab")
         self._file.truncate(keep)
@@ -129,7 +123,7 @@ class Journal:
 
     def add(self, piece: dict) -> None:
         """Write one finished piece and hand it to the operating system at once."""
-        self._file.write(json.dumps(piece, ensure_ascii=True, allow_nan=False).encode() + b"\n")
+        self._file.write(_json_line(piece))
         self._file.flush()
 
     def __exit__(self, *exc: object) -> None:
@@ -139,16 +133,34 @@ class Journal:
         """Remove the file; the work is done."""
         self.path.unlink(missing_ok=True)
 
+    def _read_header(self, file: BinaryIO) -> int:
+        """Length of the first line, 0 when there is none or a kill cut it; InputError for any other first line."""
+        line = file.readline()
+        if line.endswith(b"\n") and _whole_line(line) == self.settings:
+            return len(line)
+        if _json_line(self.settings).startswith(line):
+            return 0
+        raise InputError(
+            "the unfinished work there was begun with other settings",
+            where=self.path.name,
+            fix="use the same settings, or delete that file to begin anew",
+        )
+
     def _whole_bytes(self) -> int:
         """Length up to the last line that is whole."""
         keep = 0
         if self.path.exists():
             with self.path.open("rb") as file:
-                for line in file:
+                keep = self._read_header(file)
+                for line in file if keep else ():
                     if _whole_line(line) is None:
                         break
                     keep += len(line)
         return keep
+
+
+def _json_line(piece: dict) -> bytes:
+    return json.dumps(piece, ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
 
 def _whole_line(line: bytes) -> dict | None:

@@ -39,7 +39,7 @@ class Fold:
 
     def refused_probability(self, probabilities: Mapping[str, float]) -> float:
         """Sum of the probabilities of the refused classes, 0 to 1."""
-        return float(sum(p for label, p in probabilities.items() if label in self.refused))
+        return min(float(sum(p for label, p in probabilities.items() if label in self.refused)), 1.0)
 
 
 FOLDS: Mapping[str, Fold] = {

@@ -29,18 +29,22 @@ HUB_SECONDS = 10  # until a hub that does not answer is reported
 # Pages
 UPLOAD_BYTES = 64 * MB
 SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text
-FILES_LISTED = 2_000  # below a data root
+FILES_LISTED = 2_000  # below the data roots
+ENTRIES_VISITED = 200_000  # files and folders looked at to list them
 
 
 def check_size(size: int, limit: int, *, what: str, where: str, fix: str) -> None:
     """Raise InputError when `size` is over `limit` (both in bytes)."""
     if size > limit:
-        raise InputError(f"{what} is {show_bytes(size)}", where=where, why=f"at most {show_bytes(limit)} is read", fix=fix)
+        shown, most = show_bytes(size), show_bytes(limit)
+        if shown == most:  # a few bytes over
+            shown, most = f"{size:,} bytes", f"{limit:,} bytes"
+        raise InputError(f"{what} is {shown}", where=where, why=f"at most {most} is read", fix=fix)
 
 
 def show_bytes(size: int) -> str:
     """`size` in the largest decimal unit that keeps it at 1 or more, for example "1.5 MB"."""
     for unit, name in ((GB, "GB"), (MB, "MB"), (KB, "kB")):
         if size >= unit:
-            return f"{size / unit:.3g} {name}"
+            return f"{size / unit:.3g} {name}" if size < 999.5 * unit else f"{size / unit:,.0f} {name}"
     return f"{size} bytes"

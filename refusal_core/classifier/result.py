@@ -69,6 +69,7 @@ class CheckpointInfo:
     digest: str
     labels: tuple[str, ...]  # in the order of the model's outputs
     max_tokens: int  # longest input that is read by default
+    longest_input: int  # longest input that the checkpoint can read
     architecture: str
     parameters: int
     notes: tuple[str, ...] = ()  # what a reader of its answers must know

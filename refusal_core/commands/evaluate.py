@@ -1,0 +1,58 @@
+"""`evaluate`: score a checkpoint on labelled exchanges."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from refusal_core.classifier import load
+from refusal_core.classifier.evaluation import Evaluation, evaluate
+from refusal_core.commands import terminal
+from refusal_core.exchange_files import map_argument, read_exchanges
+from refusal_core.reports import atomic_folder, to_json
+from refusal_core.versions import versions
+
+NAME = "evaluate"
+HELP = "score a checkpoint on labelled exchanges"
+FILES = ("eval_results.json", "classification_report.txt", "confusion_matrix.json", "predictions.jsonl")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    terminal.add_input_options(parser)
+    parser.add_argument("--output", required=True, metavar="DIR", help=f"folder to write: {', '.join(FILES)}")
+    terminal.add_classifier_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    source, name = terminal.source_of(args)
+    with atomic_folder(args.output, FILES) as folder, terminal.progress("evaluate") as job:
+        rows = list(read_exchanges(source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True))
+        classifier = load(args.checkpoint)
+        result = evaluate(classifier, rows, job=job, **terminal.classifier_options(args))
+        write(result, folder)
+    summarise(result)
+    return 0
+
+
+def write(result: Evaluation, folder: Path) -> None:
+    """Write the four files of `FILES` into `folder`."""
+    contents = {
+        "eval_results.json": to_json({**result.results(), "versions": versions()}, indent=2) + "\n",
+        "classification_report.txt": result.report.text(),
+        "confusion_matrix.json": to_json(result.report.confusion_matrix(), indent=2) + "\n",
+        "predictions.jsonl": "".join(to_json(p.as_row(result.split)) + "\n" for p in result.predictions),
+    }
+    for name, text in contents.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def summarise(result: Evaluation) -> None:
+    """The scores with their intervals, for the person at the terminal."""
+    for note in result.checkpoint.notes:
+        terminal.say(note)
+    terminal.say(f"accuracy {result.report.accuracy}, macro F1 {result.report.macro.f1:.4f}")
+    for scores in result.report.classes:
+        terminal.say(f"  {scores.label:<22} F1 {scores.f1}, precision {scores.precision}, recall {scores.recall}")
+    if result.unclassified:
+        first = next(p.answer for p in result.predictions if p.answer.label is None or p.true is None)
+        terminal.say(f"{result.unclassified:,} rows are in no score, the first one (id {first.id}): {first.error}")
