@@ -1,7 +1,7 @@
 """Progress, cancel and resume for long work, without knowing who shows it.
 
-A long function takes `job: Job | None = None` and calls `job.advance(n)` after each piece of work. A command passes a job
-that draws a bar on stderr, a page one that moves `st.progress`; both may set `job.cancel`.
+A long function takes `job: Job | None = None` and calls `job.advance(n)` after each piece of work. A command passes a
+job that draws a bar on stderr, a page one that moves `st.progress`; both may set `job.cancel`.
 """
 
 from __future__ import annotations

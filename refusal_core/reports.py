@@ -1,7 +1,8 @@
 """Files that are whole or not there: strict JSON, safe CSV, and writing beside the old output, then renaming.
 
-Lone surrogates (half a character, as a cut JavaScript string holds) cannot be written as UTF-8 and are refused by strict
-JSON readers. Everywhere in this module they become their own escape as text, for example the six characters \\ud83d.
+Lone surrogates (half a character, as a cut JavaScript string holds) cannot be written as UTF-8 and are refused by
+strict JSON readers. Everywhere in this module they become their own escape as text, for example the six characters
+\\ud83d.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # from linux/fcntl.h and linux/fs.h
 def to_json(obj: Any, indent: int | None = None) -> str:
     """`obj` as JSON that every reader takes: ASCII, NaN and infinities as null, keys in the order given.
 
-    Takes what JSON has, tuples, numpy scalars and arrays, dataclasses, and pydantic models (under their aliases); keys are
-    strings or whole numbers. Raises TypeError for other types, sets among them, and ValueError when two keys of one
-    object are written the same.
+    Takes what JSON has, tuples, numpy scalars and arrays, dataclasses, and pydantic models (under their aliases);
+    keys are strings or whole numbers. Raises TypeError for other types, sets among them, and ValueError when two keys
+    of one object are written the same.
     """
     return json.dumps(_plain(obj), indent=indent, allow_nan=False)
 
@@ -47,8 +48,8 @@ def to_json(obj: Any, indent: int | None = None) -> str:
 def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write RFC 4180 CSV (CRLF) that no spreadsheet runs: text that could start a formula gets an apostrophe before it.
 
-    Numbers stay numbers, negative ones too; None, NaN and infinities are empty cells; booleans are true and false. `file`
-    is open for text with newline="", as `atomic_file` gives it. Raises ValueError for a row of another length.
+    Numbers stay numbers, negative ones too; None, NaN and infinities are empty cells; booleans are true and false.
+    `file` is open for text with newline="", as `atomic_file` gives it. Raises ValueError for a row of another length.
     """
     writer = csv.writer(file)
     header = [_csv_cell(cell) for cell in header]
@@ -62,12 +63,12 @@ def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
-    """Open `path` for writing ("w": UTF-8 with LF kept, or "wb") so that it is either the old file or the whole new one.
+    """Open `path` for writing ("w": UTF-8, line ends kept; or "wb") so that it is the old file or the whole new one.
 
     The work goes to a hidden file beside it, which is synced and renamed at the end, and removed on any exception. A
     symbolic link is written through to its target; an old file's permissions are kept, a new one has those of the
-    umask; pipes and devices (/dev/null) are written directly. Raises InputError when `path` is a folder or its folder is
-    missing, and WorkError when the disk is full, something is write-protected, and the like.
+    umask; pipes and devices (/dev/null) are written directly. Raises InputError when `path` is a folder or its folder
+    is missing, and WorkError when the disk is full, something is write-protected, and the like.
     """
     if mode not in ("w", "wb"):
         raise ValueError(f'mode must be "w" or "wb", not {mode!r}')
@@ -106,11 +107,11 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[An
 def atomic_folder(path: str | os.PathLike[str], expected_names: Iterable[str]) -> Iterator[Path]:
     """Give a hidden folder beside `path` to fill; at the end it becomes `path`, whole, in place of an earlier one.
 
-    `expected_names` are the files and folders that may lie directly in it. Raises InputError before any work when `path`
-    is a file, the current folder, a mount point, or holds another name (so that nobody's files are lost), or when its
-    parent is missing; WorkError as `atomic_file` does; ValueError when the caller wrote another name. On any exception
-    the old folder is as it was. Old and new change places in one step on Linux; elsewhere in two, and if a kill falls
-    between them the next call puts the old folder back.
+    `expected_names` are the files and folders that may lie directly in it. Raises InputError before any work when
+    `path` is a file, the current folder, a mount point, or holds another name (so that nobody's files are lost), or
+    when its parent is missing; WorkError as `atomic_file` does; ValueError when the caller wrote another name. On any
+    exception the old folder is as it was. Old and new change places in one step on Linux; elsewhere in two, and if a
+    kill falls between them the next call puts the old folder back.
     """
     shown, expected = os.fspath(path), frozenset(expected_names)
     with _as_work_error(shown):

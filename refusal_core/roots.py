@@ -53,9 +53,9 @@ class DataRoots:
     def resolve(self, typed: str) -> Path:
         """The file or folder that `typed` names, with symbolic links followed; it exists and lies inside a root.
 
-        `typed` is a name as `files` shows it, a path relative to a root (the first root that has it wins), or an absolute
-        path inside a root. `..` is refused and `~` is a name like any other. Raises InputError; for all that lies outside
-        it says the same, whether it exists or not.
+        `typed` is a name as `files` shows it, a path relative to a root (the first root that has it wins), or an
+        absolute path inside a root. `..` is refused and `~` is a name like any other. Raises InputError; for all that
+        lies outside it says the same, whether it exists or not.
         """
         if not self.roots:
             raise InputError(
@@ -88,12 +88,12 @@ class DataRoots:
         )
 
     def files(self, suffixes: Iterable[str]) -> list[tuple[str, Path]]:
-        """Files whose names end with one of `suffixes` (".jsonl"; case ignored): (name to show, path with links followed).
+        """Files whose names end with one of `suffixes`, case ignored: (name to show, path with links followed).
 
         The name is relative to the root with "/" between folders, and starts with the root's own name when there are
-        several roots; `resolve` takes it back. In natural order (checkpoint-9 before checkpoint-10), at most FILES_LISTED
-        after looking at no more than ENTRIES_VISITED. Hidden files and folders, folders that cannot be read, and links
-        that lead out of the roots are left out.
+        several roots; `resolve` takes it back. In natural order (checkpoint-9 before checkpoint-10), at most
+        FILES_LISTED after looking at no more than ENTRIES_VISITED. Hidden files and folders, folders that cannot be
+        read, and links that lead out of the roots are left out.
         """
         endings = tuple(suffix.lower() for suffix in ([suffixes] if isinstance(suffixes, str) else suffixes))
         found: list[tuple[str, Path]] = []
@@ -110,7 +110,7 @@ class DataRoots:
         return sorted(found, key=lambda item: natural_key(item[0]))
 
     def _readings(self, typed: str) -> Iterator[tuple[Path, Path, Path]]:
-        """What `typed` may mean, as (path, root, root with links followed): shown names first, then the path as it is."""
+        """What `typed` may mean, as (path, root, root with links followed): shown names first, then paths."""
         roots = list(zip(self.roots, self._real(), strict=True))
         if len(roots) > 1:
             for (root, real), name in zip(roots, self._names(), strict=True):

@@ -23,7 +23,9 @@ HELP = "classify the exchanges of a file, one JSON line a row"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     terminal.add_input_options(parser)
-    parser.add_argument("--output", default="-", metavar="OUT", help="JSON-lines file to write; - writes standard output (default: -)")
+    parser.add_argument(
+        "--output", default="-", metavar="OUT", help="JSON-lines file to write; - writes standard output (default: -)"
+    )
     terminal.add_classifier_options(parser)
 
 
@@ -39,10 +41,15 @@ def run(args: argparse.Namespace) -> int:
     counts: Counter[str] = Counter()
     with _opened(args.output) as output, terminal.progress("classify") as job:
         job.start(None, "rows")
-        for answer in classifier.predict_rows(_with_matcher(rows, matched), job=job, **terminal.classifier_options(args)):
+        for answer in classifier.predict_rows(
+            _with_matcher(rows, matched), job=job, **terminal.classifier_options(args)
+        ):
             output.write(to_json({**answer.as_row(), "matcher": matched.pop(0)}) + "\n")
             counts[answer.label or "not classified"] += 1
-    terminal.say(f"{counts.total():,} rows by {classifier.info.name}: " + ", ".join(f"{n:,} {label}" for label, n in counts.most_common()))
+    terminal.say(
+        f"{counts.total():,} rows by {classifier.info.name}: "
+        + ", ".join(f"{n:,} {label}" for label, n in counts.most_common())
+    )
     return 0
 
 

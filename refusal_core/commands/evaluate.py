@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     source, name = terminal.source_of(args)
     with atomic_folder(args.output, FILES) as folder, terminal.progress("evaluate") as job:
-        rows = list(read_exchanges(source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True))
+        rows = list(
+            read_exchanges(
+                source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True
+            )
+        )
         classifier = load(args.checkpoint)
         result = evaluate(classifier, rows, job=job, **terminal.classifier_options(args))
         write(result, folder)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from refusal_core.classifier.encode import MIDDLE, TRUNCATIONS
 from refusal_core.errors import InputError
 from refusal_core.jobs import Job, Progress
 
@@ -19,7 +20,9 @@ def progress(description: str) -> Iterator[Job]:
     """A job whose progress is drawn on stderr: a bar on a terminal, a line every few seconds elsewhere."""
     from tqdm import tqdm
 
-    with tqdm(desc=description, file=sys.stderr, unit=" items", mininterval=0.2 if sys.stderr.isatty() else 10, delay=1) as bar:
+    with tqdm(
+        desc=description, file=sys.stderr, unit=" items", mininterval=0.2 if sys.stderr.isatty() else 10, delay=1
+    ) as bar:
 
         def show(now: Progress) -> None:
             bar.total, bar.unit = now.total, f" {now.unit}"
@@ -34,16 +37,46 @@ def say(text: str) -> None:
 
 
 def add_classifier_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--checkpoint", default="starter", metavar="NAME", help="starter, a checkpoint folder, or a hub id owner/name[@revision] (default: starter)")
-    parser.add_argument("--batch-size", type=int, default=32, metavar="N", help="exchanges in one forward pass at most (default: 32)")
-    parser.add_argument("--max-length", type=int, metavar="N", help="tokens of one exchange that are read at most (default: the checkpoint's limit, at most 4096)")
-    parser.add_argument("--truncation", choices=("middle", "longest-first"), default="middle", help="middle keeps a long response's head and tail and the prompt's end; longest-first is the tokenizer's truncation=True (default: middle)")  # fmt: skip
+    parser.add_argument(
+        "--checkpoint",
+        default="starter",
+        metavar="NAME",
+        help="starter, a checkpoint folder, or a hub id owner/name[@revision] (default: starter)",
+    )
+    parser.add_argument(
+        "--batch-size", type=int, default=32, metavar="N", help="exchanges in one forward pass at most (default: 32)"
+    )
+    parser.add_argument(
+        "--max-length",
+        type=int,
+        metavar="N",
+        help="tokens of one exchange that are read at most (default: the checkpoint's limit, at most 4096)",
+    )
+    parser.add_argument(
+        "--truncation",
+        choices=TRUNCATIONS,
+        default=MIDDLE,
+        help="middle keeps a long response's head and tail and the prompt's end; "
+        "longest-first is the tokenizer's truncation=True (default: middle)",
+    )
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("input", metavar="IN", help="JSONL, JSON list, CSV or Parquet file with prompt and response, or chat messages; - reads standard input")
-    parser.add_argument("--map", action="append", default=[], metavar="NAME=KEY", help="our name of a column = the file's, for example --map prompt=question; may be given again")
-    parser.add_argument("--every-turn", action="store_true", help="of a chat, classify every assistant turn instead of the last one")
+    parser.add_argument(
+        "input",
+        metavar="IN",
+        help="JSONL, JSON list, CSV or Parquet file with prompt and response, or chat messages; - reads standard input",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="NAME=KEY",
+        help="our name of a column and the file's, for example --map prompt=question; may be given again",
+    )
+    parser.add_argument(
+        "--every-turn", action="store_true", help="of a chat, classify every assistant turn instead of the last one"
+    )
 
 
 def classifier_options(args: argparse.Namespace) -> dict:

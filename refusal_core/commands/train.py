@@ -13,14 +13,32 @@ HELP = "fine-tune a classifier on labelled exchanges"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--train", required=True, nargs="+", type=Path, metavar="FILE", help="labelled exchanges to train on")
-    parser.add_argument("--validation", required=True, nargs="+", type=Path, metavar="FILE", help="labelled exchanges that choose the epoch")
-    parser.add_argument("--model", type=Path, metavar="DIR", help="checkpoint folder to start from (default: the encoder of the train extra)")
+    parser.add_argument(
+        "--train", required=True, nargs="+", type=Path, metavar="FILE", help="labelled exchanges to train on"
+    )
+    parser.add_argument(
+        "--validation",
+        required=True,
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="labelled exchanges that choose the epoch",
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="DIR",
+        help="checkpoint folder to start from (default: the encoder of the train extra)",
+    )
     parser.add_argument("--output", required=True, type=Path, metavar="DIR", help="new folder for the checkpoint")
     parser.add_argument("--epochs", type=int, default=2, help="passes over the training rows (default: 2)")
     parser.add_argument("--seed", type=int, default=0, help="seed of shuffling, dropout and the new head (default: 0)")
-    parser.add_argument("--any-licence", action="store_true", help="also use rows whose license field marks non-commercial use (NC)")
-    parser.add_argument("--any-language", action="store_true", help="also use rows whose category starts with ko/, zh/ or fi/")
+    parser.add_argument(
+        "--any-licence", action="store_true", help="also use rows whose license field marks non-commercial use (NC)"
+    )
+    parser.add_argument(
+        "--any-language", action="store_true", help="also use rows whose category starts with ko/, zh/ or fi/"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,5 +53,8 @@ def run(args: argparse.Namespace) -> int:
         left_out = ", ".join(f"{n:,} {reason}" for reason, n in part.left_out.items())
         terminal.say(f"{len(part.exchanges):,} {name} rows" + (f"; left out: {left_out}" if left_out else ""))
     train(data, validation, args.model or encoder_folder(), args.output, Settings(epochs=args.epochs, seed=args.seed))
-    terminal.say(f"saved to {args.output}; score it with: python -m refusal_core.cli evaluate FILE --checkpoint {args.output} --output DIR")
+    terminal.say(
+        f"saved to {args.output}; score it with: "
+        f"python -m refusal_core.cli evaluate FILE --checkpoint {args.output} --output DIR"
+    )
     return 0

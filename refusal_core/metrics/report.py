@@ -45,10 +45,10 @@ class Averages:
 class ClassificationReport:
     """Everything that a confusion matrix tells. `matrix[i][j]` counts items of true class i predicted as class j.
 
-    `macro` and `weighted` follow scikit-learn with `labels=labels, zero_division=0`: every class in `labels` counts, one
-    that is neither true nor predicted too, and an undefined score counts as 0. `undefined_as_zero` lists those scores as
-    (label, "precision" | "recall" | "f1"). `macro_where_defined` leaves them out instead (`zero_division=nan`): the two
-    macro averages differ exactly when something was undefined. All averages are None when there are no items.
+    `macro` and `weighted` follow scikit-learn with `labels=labels, zero_division=0`: every class in `labels` counts,
+    one that is neither true nor predicted too, and an undefined score counts as 0. `undefined_as_zero` lists those
+    scores as (label, "precision" | "recall" | "f1"). `macro_where_defined` leaves them out instead
+    (`zero_division=nan`). All averages are None when there are no items.
     """
 
     labels: tuple[str, ...]

