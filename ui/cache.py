@@ -1,0 +1,93 @@
+"""Everything that outlives a rerun and is shared by sessions. Keys are names and file stamps, never arrays."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from refusal_core.errors import WorkError
+from refusal_core.roots import DataRoots
+from ui import checkpoints
+from ui.checkpoints import Choice
+
+if TYPE_CHECKING:
+    from refusal_core.classifier import CheckpointInfo, Classifier
+
+LISTING_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A classifier in memory, and the seconds that loading it took."""
+
+    classifier: Classifier
+    seconds: float
+
+
+def load_classifier(choice: Choice) -> Loaded:
+    """The classifier of `choice`. One is held at a time, for all sessions; first loads in parallel build it once.
+
+    Raises InputError or WorkError with one sentence; a failed load is tried again at the next call.
+    """
+    try:
+        return _load(choice.name, choice.stamp())
+    except FileNotFoundError as problem:
+        raise WorkError(f"The files of the checkpoint {choice.shown} are not there.") from problem
+    except OSError as problem:
+        raise WorkError(f"The checkpoint {choice.shown} could not be read: {problem.strerror or problem}.") from problem
+    except MemoryError as problem:
+        raise WorkError(f"There is not enough memory to load the checkpoint {choice.shown}.") from problem
+
+
+def loaded_info(choice: Choice) -> CheckpointInfo | None:
+    """What is known of `choice` when it is the one in memory, otherwise None; loads nothing."""
+    key, loaded = _shelf().get("latest", (None, None))
+    return loaded.classifier.info if key == (choice.name, choice.stamp()) else None
+
+
+def checkpoint_folders(roots: DataRoots) -> list[str]:
+    """Checkpoint folders below the data roots; looked up again after LISTING_SECONDS."""
+    return _folders(tuple(map(str, roots.roots)))
+
+
+def folder_digest(choice: Choice) -> str:
+    """The digest of a local checkpoint, as CheckpointInfo gives it, without loading it."""
+    return _digest(str(choice.folder), choice.stamp())
+
+
+def _forget(loaded: Loaded) -> None:
+    if _shelf().get("latest", (None, None))[1] is loaded:
+        _shelf().pop("latest", None)
+
+
+@st.cache_resource(max_entries=1, show_spinner="Loading the checkpoint: seconds, or minutes for a download", show_time=True,
+                   on_release=_forget)  # fmt: skip
+def _load(name: str, stamp: tuple) -> Loaded:
+    begun = time.perf_counter()
+    from refusal_core.classifier import load
+
+    loaded = Loaded(load(name), time.perf_counter() - begun)
+    _shelf()["latest"] = ((name, stamp), loaded)
+    return loaded
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _shelf() -> dict[str, tuple[tuple, Loaded]]:
+    """The latest load under one key, for pages that tell which checkpoint is in memory."""
+    return {}
+
+
+@st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
+def _folders(roots: tuple[str, ...]) -> list[str]:
+    return checkpoints.folder_names(DataRoots(tuple(map(Path, roots))))
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _digest(folder: str, stamp: tuple) -> str:
+    from refusal_core.classifier import checkpoint
+
+    return checkpoint._digest(Path(folder))

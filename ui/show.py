@@ -1,0 +1,109 @@
+"""How things are put on a page. Text that anybody else wrote goes through `text` and `code`, never through Markdown.
+
+A test allows Streamlit's Markdown calls with literals only; sentences with values go through `sentence`, whose values are
+numbers and words of our own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from refusal_core.errors import one_line
+from refusal_core.labels import LABELS
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+LONG_TEXT_CHARACTERS = 20_000  # of one text on a page; the rest is in the download
+
+# Names of Streamlit's palette, which the theme sets to the hues of the classes.
+_HUES = dict(zip(LABELS, ("blue", "orange", "yellow", "violet", "green"), strict=True))
+_SPECIAL = re.compile(r"[^\w \n.,;()%/'’–…+=-]|_")
+
+
+def plain(value: object) -> str:
+    """`value` as Markdown that shows the same characters: for words of our own that hold marks, such as full_refusal."""
+    return _SPECIAL.sub(lambda mark: "\\" + mark.group() if mark.group().isascii() else mark.group(), one_line(str(value)))
+
+
+def sentence(template: str, **values: object) -> None:
+    """A Markdown sentence. `template` is a literal; `values` are numbers, class names and other words of our own."""
+    st.markdown(template.format(**{name: plain(value) for name, value in values.items()}))
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A probability as it is printed: never 1.000 for what is below 1, nor 0.000 for what is above 0."""
+    edge = 10.0**-digits
+    if 0 < value < edge / 2:
+        return f"<{edge:.{digits}f}"
+    if 1 - edge / 2 < value < 1:
+        return f">{1 - edge:.{digits}f}"
+    return f"{value:.{digits}f}"
+
+
+def class_heading(label: str, probability: float) -> None:
+    """The answer, in the largest type. A name that is not one of our five is the checkpoint's, so untrusted."""
+    if label in _HUES:
+        st.header(f":{_HUES[label]}[■] {plain(label)} {plain(number(probability))}", anchor=False)
+    else:
+        st.header(plain(number(probability)), anchor=False)
+        text(one_line(label, 120))
+
+
+def class_mark(label: str) -> str:
+    """The class name with its colour, as Markdown."""
+    return f":{_HUES[label]}[■] {plain(label)}"
+
+
+def text(body: str) -> None:
+    """Text of any origin, as it is."""
+    st.text(_cut(body))
+
+
+def code(body: str, language: str | None = None, *, wrap: bool = True) -> None:
+    """Text of any origin in a box with a copy button."""
+    st.code(_cut(body), language=language, wrap_lines=wrap)
+
+
+def facts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A small table of our own words and numbers, as a real table that a screen reader walks; needs no pandas."""
+    lines = ["| " + " | ".join(map(plain, row)) + " |" for row in (header, *rows)]
+    lines.insert(1, "|" + "|".join("---" for _ in header) + "|")
+    st.markdown("\n".join(lines))
+
+
+def problem(headline: str, sentence_for_reader: str) -> None:
+    """An error in the house form: the headline is a literal, the sentence may quote the visitor's input."""
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f":red[**✕ {plain(headline)}**]")
+        text(sentence_for_reader)
+
+
+def note(sentence_for_reader: str) -> None:
+    """A remark that the reader should not miss, of any origin."""
+    with st.container(horizontal=True, gap="xsmall", wrap=False):
+        st.markdown("**!**", width="content")
+        text(sentence_for_reader)
+
+
+def figure(drawn: tuple[Figure, str], *, key: str) -> None:
+    """A figure with its text for screen readers. It cannot be zoomed by accident and holds no tab stop."""
+    chart, alt = drawn
+    st.plotly_chart(chart, theme="streamlit", key=key, config={"staticPlot": True}, alt=alt)
+
+
+def download(label: str, data: str, file_name: str, *, mime: str, key: str) -> None:
+    """A download that does not rerun the page. `label` is a literal."""
+    st.download_button(label, data, file_name=file_name, mime=mime, key=key, on_click="ignore")
+
+
+def _cut(body: str) -> str:
+    if len(body) <= LONG_TEXT_CHARACTERS:
+        return body
+    half = LONG_TEXT_CHARACTERS // 2
+    left_out = len(body) - 2 * half
+    return f"{body[:half]}\n\n[… {left_out:,} characters are not shown …]\n\n{body[-half:]}"

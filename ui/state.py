@@ -1,0 +1,155 @@
+"""What the pages remember, in one table, and share links: a view as query parameters and back.
+
+The upper half is pure and needs no streamlit session; the lower half moves values in and out of one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from refusal_core.classifier import hub
+from refusal_core.classifier.checkpoint import STARTER
+from refusal_core.labels import DEFAULT_FOLD, FOLDS
+from refusal_core.limits import SHARED_TEXT_CHARACTERS
+from refusal_core.samples import SAMPLES
+from ui.checkpoints import HUB
+
+# Keys of widgets with their defaults. A page's own keys start with its name.
+CHECKPOINT, CHECKPOINT_PATH, CHECKPOINT_HUB, FOLD = "checkpoint", "checkpoint_path", "checkpoint_hub", "fold"
+PROMPT, RESPONSE, SAMPLE = "playground_prompt", "playground_response", "playground_sample"
+EVERY_TURN, SHARE_TEXT = "playground_every_turn", "playground_share_text"
+DEFAULTS: Mapping[str, object] = {
+    CHECKPOINT: STARTER,
+    CHECKPOINT_PATH: "",
+    CHECKPOINT_HUB: "",
+    FOLD: DEFAULT_FOLD.key,
+    PROMPT: "",
+    RESPONSE: "",
+    SAMPLE: None,
+    EVERY_TURN: False,
+    SHARE_TEXT: False,
+}
+
+# Two texts of the longest shared length, every character written as a pair of \uXXXX; and the same as base64.
+_JSON_BYTES = 2 * SHARED_TEXT_CHARACTERS * 12 + 100
+_PACKED_CHARACTERS = _JSON_BYTES * 4 // 3 + 200
+_HUB_NAME_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class View:
+    """What a share link holds. None is "not stated": opening the link leaves that setting as it is."""
+
+    checkpoint: str | None = None  # "starter" or a hub name
+    fold: str | None = None
+    sample: str | None = None
+    texts: tuple[str, str] | None = None  # prompt and response
+
+
+def to_params(view: View) -> dict[str, str]:
+    """The query parameters of `view`. Raises ValueError for texts that are too long to share."""
+    params = {"checkpoint": view.checkpoint, "fold": view.fold, "sample": view.sample}
+    params = {name: value for name, value in params.items() if value is not None}
+    if view.texts is not None:
+        if not can_share(*view.texts):
+            raise ValueError(f"a shared text has at most {SHARED_TEXT_CHARACTERS} characters")
+        packed = zlib.compress(json.dumps(view.texts).encode(), 9)
+        params["text"] = base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    return params
+
+
+def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
+    """The view that a link's parameters describe, and a sentence for each that was ignored. Never raises."""
+    ignored = []
+    checkpoint, fold, sample = params.get("checkpoint"), params.get("fold"), params.get("sample")
+    if checkpoint is not None and checkpoint != STARTER and not _is_hub_name(checkpoint):
+        checkpoint = None
+        ignored.append("The link names a checkpoint that no link can name; the one chosen here stays.")
+    if fold is not None and fold not in FOLDS:
+        fold = None
+        ignored.append("The link names a meaning of refused that is not known here; the one chosen here stays.")
+    if sample is not None and sample not in SAMPLES:
+        sample = None
+        ignored.append("The link names a sample that is not known here.")
+    texts = None
+    if "text" in params:
+        texts = _unpack(params["text"])
+        if texts is None:
+            ignored.append("The text in the link is damaged or too long; it was left out.")
+    return View(checkpoint, fold, None if texts else sample, texts), ignored
+
+
+def can_share(prompt: str, response: str) -> bool:
+    """Whether both texts are short enough for a link."""
+    return max(len(prompt), len(response)) <= SHARED_TEXT_CHARACTERS
+
+
+def link(view: View, page_url: str | None) -> str:
+    """The address that restores `view`; only its query part when the page's own address is not known."""
+    return f"{page_url or ''}?{urlencode(to_params(view))}"
+
+
+def _is_hub_name(name: str) -> bool:
+    return len(name) <= _HUB_NAME_CHARACTERS and hub.parse_name(name) is not None
+
+
+def _unpack(text: str) -> tuple[str, str] | None:
+    if len(text) > _PACKED_CHARACTERS:
+        return None
+    try:
+        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        unpacker = zlib.decompressobj()
+        content = unpacker.decompress(packed, _JSON_BYTES)
+        if not unpacker.eof:  # cut off, or more than two texts can make
+            return None
+        texts = json.loads(content)
+    except (ValueError, RecursionError, binascii.Error, zlib.error):
+        return None
+    if not (isinstance(texts, list) and len(texts) == 2 and all(isinstance(one, str) for one in texts)):
+        return None
+    return (texts[0], texts[1]) if can_share(*texts) else None
+
+
+def prepare() -> None:
+    """Give every key its default in a new session, before any widget is made."""
+    for key, default in DEFAULTS.items():
+        st.session_state.setdefault(key, default)
+
+
+def arrived(page: str) -> dict[str, str] | None:
+    """The query parameters when the visitor has just come to `page`, by link, menu or reload; None on later reruns.
+
+    Later ones are not read: the address may lag behind the widgets.
+    """
+    if st.session_state.get("page") == page:
+        return None
+    st.session_state["page"] = page
+    return st.query_params.to_dict()
+
+
+def restore_shared(view: View, *, demo: bool) -> list[str]:
+    """Set what all pages share from a link; sentences for what was not taken over."""
+    if view.fold:
+        st.session_state[FOLD] = view.fold
+    if view.checkpoint == STARTER:
+        st.session_state[CHECKPOINT] = STARTER
+    elif view.checkpoint and demo:
+        return ["The link names a hub checkpoint; the demo has the starter only."]
+    elif view.checkpoint:
+        st.session_state[CHECKPOINT], st.session_state[CHECKPOINT_HUB] = HUB, view.checkpoint
+    return []
+
+
+def show_in_address(view: View) -> None:
+    """Make the browser's address restore `view`, without the texts: those enter a link only when asked for."""
+    params = to_params(View(view.checkpoint, view.fold, view.sample))
+    if st.query_params.to_dict() != params:
+        st.query_params.from_dict(params)
