@@ -108,6 +108,7 @@ def train(
     trainer.train()
     trainer.state.save_to_json(str(output / "run" / "trainer_state.json"))
     trainer.model.half().save_pretrained(output)
+    tokenizer.model_max_length = settings.max_length  # it has never seen a longer input: `predict` cuts there too
     tokenizer.save_pretrained(output)
     return output
 

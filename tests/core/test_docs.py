@@ -1,4 +1,4 @@
-"""The documentation names every option, setting, page and output key that exists, and every link and command in it works."""
+"""The documentation names every option, setting, page and output key that exists, and its links and commands work."""
 
 from __future__ import annotations
 
