@@ -47,7 +47,7 @@ def make_checkpoint(
 ) -> Path:
     """A random two-layer classifier in `folder`. `labels` None leaves the outputs unnamed (LABEL_0, ...).
 
-    architecture: "bert" (segment ids, word pieces), "modernbert" (as the public checkpoint) or "roberta" (offset positions).
+    architecture: "bert" (segment ids), "modernbert" (as the public checkpoint) or "roberta" (offset positions).
     """
     import torch
     from transformers import (
