@@ -43,12 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RefusalCoreError as problem:
         print(one_line(str(problem)), file=sys.stderr)
         return problem.exit_code
-    except KeyboardInterrupt:
-        print(Cancelled(), file=sys.stderr)
-        return Cancelled.exit_code
     except BrokenPipeError:  # the reader of our stdout has gone, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as problem:
+        print(one_line(f"{problem.filename or 'The work'} failed: {problem.strerror or problem}."), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(Cancelled(), file=sys.stderr)
+        return Cancelled.exit_code
 
 
 if __name__ == "__main__":
