@@ -1,0 +1,173 @@
+"""Test rows that the training file holds too, or nearly: what the score is without them.
+
+Equal files and ids in both are refused before any analysis (`activations.npz.check_pair`); here are equal rows under
+other ids, and rows nearer to a training row than training rows are to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from refusal_core.direction.rows import Rows, blocks, group_sums
+from refusal_core.direction.scores import balanced_accuracy, correct_cells
+from refusal_core.jobs import Job
+
+SAMPLE = 2_000  # rows of each file whose neighbours are looked for
+QUANTILE = 0.001
+_CHUNK = 512
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Match:
+    """A test row and the training row that it repeats. `distance` is 1 - cosine, 0 for an equal row."""
+
+    test_id: str
+    train_id: str
+    distance: float
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What was found. `equal_rows` have the same numbers as a training row; `near_rows` are nearer to one than the
+    closest 0.1% of training rows are to each other (`near_distance`), which by chance about `near_expected` rows would
+    be too. `checked_rows` test rows were compared. The scores are those of the test rows that are left.
+    """
+
+    equal_rows: int
+    near_rows: int
+    near_expected: float
+    near_distance: float | None
+    checked_rows: int
+    matches: tuple[Match, ...]
+    rows_left: int
+    accuracy_without: float | None
+    balanced_accuracy_without: float | None
+
+
+def leakage(
+    train: Rows, test: Rows, margin: np.ndarray, rng: np.random.Generator, job: Job | None = None
+) -> Leakage:
+    """Equal and near rows of the two files, and the scores without them; `margin` [n] of the test rows.
+
+    Nearest rows by cosine after centring and scaling each dimension by the training rows: plain cosine is near 1 for
+    every pair in an anisotropic space. At most 2,000 rows of each file, drawn in the order of ids, are looked up. The
+    kinds of leakage are those of Kapoor and Narayanan (2023), "Leakage and the reproducibility crisis in
+    machine-learning-based science".
+    """
+    job = job or Job()
+    equal = _equal_rows(train, test, job)
+    near, distance, checked = _near_rows(train, test, rng, job)
+    near = {row: match for row, match in near.items() if row not in equal}
+    keep = np.ones(test.n, bool)
+    keep[[*equal, *near]] = False
+    correct, counts = correct_cells(test, margin >= 0), test.cells()
+    if not keep.all():
+        kept = 2 * test.code[keep] + test.labels[keep]
+        right = (margin[keep] >= 0) == (test.labels[keep] == 1)
+        size = 2 * len(test.categories)
+        counts = np.bincount(kept, minlength=size).reshape(-1, 2)
+        correct = np.bincount(kept, right, minlength=size).reshape(-1, 2)
+    left = int(counts.sum())
+    matches = [Match(test.ids[row], train.ids[other], 0.0) for row, other in sorted(equal.items())]
+    matches += [Match(test.ids[row], train.ids[other], gap) for row, (other, gap) in sorted(near.items())]
+    return Leakage(
+        equal_rows=len(equal),
+        near_rows=len(near),
+        near_expected=checked * max(QUANTILE, 1 / (min(train.n, SAMPLE) + 1)),
+        near_distance=distance,
+        checked_rows=checked,
+        matches=tuple(matches[:_SHOWN]),
+        rows_left=left,
+        accuracy_without=float(correct.sum() / left) if left else None,
+        balanced_accuracy_without=balanced_accuracy(correct.sum(0), counts.sum(0)),
+    )
+
+
+def _equal_rows(train: Rows, test: Rows, job: Job) -> dict[int, int]:
+    """Test row to the first training row with the same numbers."""
+    first: dict[bytes, int] = {}
+    for row, key in _row_keys(train, job):
+        first.setdefault(key, row)
+    # The digest of a row is as good as the row: 8 bytes of Python's own hash would not be.
+    return {row: first[key] for row, key in _row_keys(test, job) if key in first}
+
+
+def _row_keys(rows: Rows, job: Job) -> Iterator[tuple[int, bytes]]:
+    from hashlib import blake2b
+
+    for where, values in blocks(rows, job):
+        same = values.astype(np.float64 if values.dtype.itemsize == 8 else np.float32) + 0.0  # -0 becomes 0
+        same = np.ascontiguousarray(same)
+        for row, line in enumerate(same, start=where.start):
+            # float32 numbers that float64 holds too must give one key, so 8-byte rows that fit are written as float32.
+            short = line.astype(np.float32) if line.dtype.itemsize == 8 else line
+            key = short if line is short or np.array_equal(short, line) else line
+            yield row, blake2b(key, digest_size=16).digest()
+
+
+def _near_rows(
+    train: Rows, test: Rows, rng: np.random.Generator, job: Job
+) -> tuple[dict[int, tuple[int, float]], float | None, int]:
+    """Near test rows to (training row, distance), the distance below which they are near, and how many were looked up."""
+    if train.n < 3:
+        return {}, None, 0
+    mean, scale = _standard(train, job)
+    own = _sample(train, rng)
+    _, similar = _nearest(train, train, own, mean, scale, job)
+    bound = float(np.quantile(similar, 1 - QUANTILE, method="higher"))
+    looked = _sample(test, rng)
+    nearest, similar = _nearest(train, test, looked, mean, scale, job)
+    found = {
+        int(looked[place]): (int(nearest[place]), max(0.0, 1 - float(similar[place])))
+        for place in np.flatnonzero(similar > bound)
+    }
+    return found, max(0.0, 1 - bound), len(looked)
+
+
+def _standard(train: Rows, job: Job) -> tuple[np.ndarray, np.ndarray]:
+    """Mean [d], and 1 / sd [d] with 0 where the training rows do not vary."""
+    mean = group_sums(train, np.zeros(train.n, np.intp), 1, job)[0] / train.n
+    squares = np.zeros(train.d)
+    for _, values in blocks(train, job):
+        centred = (values.astype(np.float64) - mean) / train.largest
+        squares += np.einsum("ij,ij->j", centred, centred)
+    sd = np.sqrt(squares / train.n) * train.largest
+    return mean, np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > train.largest * 1e-12)
+
+
+def _sample(rows: Rows, rng: np.random.Generator) -> np.ndarray:
+    if rows.n <= SAMPLE:
+        return np.arange(rows.n)
+    return np.sort(rows.order[rng.choice(rows.n, SAMPLE, replace=False)])
+
+
+def _nearest(
+    train: Rows, other: Rows, looked: np.ndarray, mean: np.ndarray, scale: np.ndarray, job: Job
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row of `other` looked up: its most similar training row (not itself) and their cosine."""
+    nearest, similar = np.zeros(len(looked), np.intp), np.full(len(looked), -np.inf, np.float32)
+    for start in range(0, len(looked), _CHUNK):
+        piece = looked[start : start + _CHUNK]
+        units = _units(other.values[piece], mean, scale)
+        for where, values in blocks(train, job):
+            cosines = units @ _units(values, mean, scale).T
+            if other is train:
+                inside = np.flatnonzero((piece >= where.start) & (piece < where.stop))
+                cosines[inside, piece[inside] - where.start] = -np.inf
+            place = cosines.argmax(1)
+            best = cosines[np.arange(len(piece)), place]
+            better = best > similar[start : start + len(piece)]
+            nearest[start : start + len(piece)][better] = place[better] + where.start
+            similar[start : start + len(piece)][better] = best[better]
+    return nearest, similar
+
+
+def _units(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """float32 rows of length 1 after centring and scaling; a row at the mean stays 0."""
+    rows = ((values.astype(np.float64) - mean) * scale).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return rows / np.where(lengths > 0, lengths, 1)[:, None]
