@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from refusal_core.jobs import Job
 
 SAMPLE = 2_000  # rows of each file whose neighbours are looked for
 QUANTILE = 0.001
-_CHUNK = 512
+CHUNK = 512
 _SHOWN = 20
 
 
@@ -92,21 +93,15 @@ def _equal_rows(train: Rows, test: Rows, job: Job) -> dict[int, int]:
     first: dict[bytes, int] = {}
     for row, key in _row_keys(train, job):
         first.setdefault(key, row)
-    # The digest of a row is as good as the row: 8 bytes of Python's own hash would not be.
     return {row: first[key] for row, key in _row_keys(test, job) if key in first}
 
 
 def _row_keys(rows: Rows, job: Job) -> Iterator[tuple[int, bytes]]:
-    from hashlib import blake2b
-
+    """A digest of each row's numbers, the same whichever float type holds them."""
     for where, values in blocks(rows, job):
-        same = values.astype(np.float64 if values.dtype.itemsize == 8 else np.float32) + 0.0  # -0 becomes 0
-        same = np.ascontiguousarray(same)
-        for row, line in enumerate(same, start=where.start):
-            # float32 numbers that float64 holds too must give one key, so 8-byte rows that fit are written as float32.
-            short = line.astype(np.float32) if line.dtype.itemsize == 8 else line
-            key = short if line is short or np.array_equal(short, line) else line
-            yield row, blake2b(key, digest_size=16).digest()
+        wide = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0 becomes 0
+        for row, line in enumerate(wide, start=where.start):
+            yield row, blake2b(line, digest_size=16).digest()
 
 
 def _near_rows(
@@ -150,8 +145,8 @@ def _nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each row of `other` looked up: its most similar training row (not itself) and their cosine."""
     nearest, similar = np.zeros(len(looked), np.intp), np.full(len(looked), -np.inf, np.float32)
-    for start in range(0, len(looked), _CHUNK):
-        piece = looked[start : start + _CHUNK]
+    for start in range(0, len(looked), CHUNK):
+        piece = looked[start : start + CHUNK]
         units = _units(other.values[piece], mean, scale)
         for where, values in blocks(train, job):
             cosines = units @ _units(values, mean, scale).T

@@ -14,6 +14,7 @@ from refusal_core.direction.scores import auroc, balanced_accuracy, correct_cell
 from refusal_core.jobs import Job
 
 COVARIANCE_ROWS = 2_000
+LEAST_SHRINKAGE = 1e-4  # keeps the float32 products positive definite
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ def shrunk(
     """w = ((1 - q) S + q diag S)^-1 delta, S the within-class covariance and q from Ledoit and Wolf; None as `scaled`.
 
     Ledoit and Wolf (2004), "A well-conditioned estimator for large-dimensional covariance matrices", applied to the
-    dimensions scaled to within-class variance 1, where their target is the diagonal. Solved through the n x n products
-    of rows (Woodbury), of at most 2,000 training rows, drawn in the order of ids.
+    dimensions scaled to within-class variance 1, where their target is the diagonal. Solved in the smaller of rows and
+    dimensions (Woodbury), from at most 2,000 training rows, drawn in the order of ids.
     """
     inverse = _inverse_sd(spread)
     if not inverse.any():
@@ -61,32 +62,40 @@ def shrunk(
     picked = np.arange(train.n)
     if train.n > COVARIANCE_ROWS:
         picked = np.sort(train.order[rng.choice(train.n, COVARIANCE_ROWS, replace=False)])
-    rows = _standardised(train, picked, direction, inverse)
-    n, d = len(rows), int(np.count_nonzero(inverse))
-    gram = (rows @ rows.T).astype(np.float64)
-    q = ledoit_wolf_shrinkage(gram, d)
+    rows = _standardised(train, picked, direction, inverse)[:, inverse > 0]
+    n, d = rows.shape
+    products = (rows @ rows.T if n < d else rows.T @ rows).astype(np.float64)
+    q = ledoit_wolf_shrinkage(products, np.einsum("ij,ij->i", rows, rows, dtype=np.float64), d)
     (job or Job()).check()
-    target = direction.delta * inverse
-    if q < 1:
-        # (q I + c Z'Z)^-1 v = (v - Z' ((q / c) I + Z Z')^-1 Z v) / q with c = (1 - q) / n.
-        ridge = max(q, 1e-6) * n / (1 - q)
-        system = gram + ridge * np.eye(n)
-        target = target - rows.T @ cho_solve(cho_factor(system), rows @ target)
-    return _scored(test, direction, target * inverse, inverse, job or Job(), shrinkage=q, rows=n)
+    weights = np.zeros(train.d)
+    weights[inverse > 0] = _solved(rows, products, q, (direction.delta * inverse)[inverse > 0])
+    return _scored(test, direction, weights * inverse, inverse, job or Job(), shrinkage=q, rows=n)
 
 
-def ledoit_wolf_shrinkage(gram: np.ndarray, d: int) -> float:
-    """The weight of mu I, mu = tr(S) / d, from the n x n products of n centred rows of d dimensions; 0 to 1.
+def ledoit_wolf_shrinkage(products: np.ndarray, squares: np.ndarray, d: int) -> float:
+    """The weight of mu I, mu = tr(S) / d, for n centred rows Z of d dimensions; from LEAST_SHRINKAGE to 1.
 
-    As in Ledoit and Wolf (2004), lemma 3.2 and section 3.3: b^2 / d^2 with |S|^2 = |Z Z'|^2 / n^2.
+    Ledoit and Wolf (2004), section 3.3. `products` is Z Z' or Z' Z, which have the same sum of squares; `squares` [n]
+    are the rows' squared lengths.
     """
-    n = len(gram)
-    norms = np.diag(gram)
-    mu = norms.sum() / n / d
-    squared = (gram**2).sum() / n**2
+    n = len(squares)
+    mu = squares.sum() / n / d
+    squared = (products**2).sum() / n**2
     distance = squared / d - mu**2
-    noise = ((norms**2).sum() / n - squared) / n / d
-    return float(min(max(noise, 0.0), distance) / distance) if distance > 0 else 1.0
+    noise = ((squares**2).sum() / n - squared) / n / d
+    return float(np.clip(noise / distance, LEAST_SHRINKAGE, 1.0)) if distance > 0 else 1.0
+
+
+def _solved(rows: np.ndarray, products: np.ndarray, q: float, target: np.ndarray) -> np.ndarray:
+    """(q I + c Z'Z)^-1 target, up to scale, with c = (1 - q) / n; for n < d as target - Z' (q/c I + Z Z')^-1 Z target."""
+    if q == 1:
+        return target
+    n, d = rows.shape
+    system = products.copy()
+    system[np.diag_indices(len(system))] += q * n / (1 - q)
+    if n < d:
+        return target - rows.T @ cho_solve(cho_factor(system), rows @ target)
+    return cho_solve(cho_factor(system), target)
 
 
 def _inverse_sd(spread: Spread) -> np.ndarray:

@@ -1,0 +1,26 @@
+"""The options and the reading that the two study commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+from refusal_core.activations.arrays import BITS
+from refusal_core.activations.npz import Export, map_argument, read_export
+from refusal_core.commands import terminal
+from refusal_core.jobs import Job
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--map", action="append", default=[], metavar="NAME=KEY", help="our name of a member = the file's, for example --map activations=acts; may be given again")  # fmt: skip
+    parser.add_argument("--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0")  # fmt: skip
+    parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
+    parser.add_argument("--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)")  # fmt: skip
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the matrix products; another number may change the last digits (default: 1)")  # fmt: skip
+
+
+def read(args: argparse.Namespace, paths: list[str], job: Job) -> list[Export]:
+    """The exports in the order of `paths`."""
+    for path in paths:
+        terminal.refuse_same_file(path, args.output)
+    columns = map_argument(args.map)
+    return [read_export(path, columns=columns, bits=args.bits, layer_index=args.layer_index, job=job) for path in paths]

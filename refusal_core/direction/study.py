@@ -1,0 +1,295 @@
+"""The study: one function from two exports to one frozen result, whose fields are the sections of study.json."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from refusal_core.activations.columns import metadata_text
+from refusal_core.activations.npz import METADATA, Export, check_pair
+from refusal_core.direction import findings, plan
+from refusal_core.direction.baselines import category_identity, majority
+from refusal_core.direction.category_nulls import shuffled_categories
+from refusal_core.direction.fit import fit, margins
+from refusal_core.direction.geometry import Geometry, geometry, spread
+from refusal_core.direction.intervals import (
+    CategoryInterval,
+    LeaveOneOut,
+    NotAvailable,
+    category_interval,
+    leave_one_category_out,
+)
+from refusal_core.direction.leakage import Leakage, leakage
+from refusal_core.direction.nulls import (
+    Null,
+    fitted,
+    labelings_within,
+    null,
+    random_directions,
+    scores_of,
+    shuffled_labels,
+    summary,
+    within_categories,
+)
+from refusal_core.direction.rows import Rows, rows_of
+from refusal_core.direction.scores import (
+    MacroAverage,
+    TestScores,
+    ThresholdShift,
+    correct_cells,
+    macro_average,
+    score,
+    threshold_shift,
+)
+from refusal_core.direction.splits import REPEATS as SPLIT_REPEATS
+from refusal_core.direction.splits import SplitComparison, compare_splits, pooled
+from refusal_core.direction.variants import scaled, shrunk
+from refusal_core.errors import InputError
+from refusal_core.jobs import Job
+from refusal_core.limits import STUDY_REPEATS
+from refusal_core.reports import to_json
+from refusal_core.versions import versions
+
+SCHEMA = "refusal-study/1"
+NOT_STATED = "not stated"
+ROW_CLAIM = "labels carry nothing given the rows; it is easy to reject where rows of one category resemble each other"
+WITHIN_CLAIM = "given its category, a row's label carries nothing"
+_STREAMS = ("shuffled labels", "random directions", "categories", "within", "bootstrap", "leakage", "covariance", "splits")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
+    products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export.
+    """
+
+    repeats: int = 999
+    seed: int = 0
+    split_repeats: int = SPLIT_REPEATS
+    threads: int = 1
+    model: str | None = None
+    layer: str | None = None
+    pooling: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("repeats", 1, STUDY_REPEATS), ("seed", 0, 2**63 - 1), ("split_repeats", 1, 1_000), ("threads", 1, 1_024)):  # fmt: skip
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InputError(
+                    f"it is {value:,}",
+                    where=f"--{name.replace('_', '-')}",
+                    why=f"{least:,} to {most:,} is possible",
+                    fix="give another number",
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The result. Sections that are undefined are a NotAvailable with the reason; `sections` is what is written.
+
+    Beside the sections, for drawing: `unit` [d] the direction and `projections` [n] of the test rows in the file's own
+    coordinates (empty when one pooled file was given).
+    """
+
+    headline: str
+    inputs: dict
+    extraction: dict
+    seen_categories: tuple[str, ...]
+    split: str
+    direction: dict
+    test: TestScores | NotAvailable
+    macro_average: MacroAverage | NotAvailable
+    threshold_shift: ThresholdShift | NotAvailable
+    leave_one_category_out: LeaveOneOut | NotAvailable
+    baselines: dict
+    nulls: dict
+    interval: CategoryInterval | NotAvailable
+    leakage: Leakage | NotAvailable
+    geometry: Geometry | NotAvailable
+    variants: dict | NotAvailable
+    split_comparison: SplitComparison | NotAvailable
+    seed: int
+    repeats: int
+    warnings: tuple[str, ...]
+    unit: np.ndarray = field(repr=False)
+    projections: np.ndarray = field(repr=False)
+    held_out_only: bool = False
+
+    def sections(self) -> dict:
+        """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
+        names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "held_out_only")]
+        if self.held_out_only:
+            names = [name for name in names if name not in ("nulls", "interval", "split_comparison", "repeats")]
+        found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
+        return {**found, "versions": versions(("refusal-core", "numpy", "scipy"))}
+
+    def to_json(self) -> str:
+        """study.json: strict JSON with a line break at its end."""
+        return to_json(self.sections(), indent=2) + "\n"
+
+
+def study(
+    train: Export, test: Export | None, settings: Settings | None = None, job: Job | None = None
+) -> Study:
+    """The full study of a train and a test file, or, with `test` None, the comparison of splits on one pooled file.
+
+    Raises InputError for what `activations.npz.check_pair`, `fit` and Settings refuse, Cancelled when the job is.
+    """
+    settings, job = settings or Settings(), job or Job()
+    with limited(settings.threads):
+        if test is None:
+            from refusal_core.direction.one_file import one_file
+
+            return one_file(train, settings, job)
+        return _study(train, test, settings, job, held_out_only=False)
+
+
+def held_out(train: Export, test: Export, settings: Settings | None = None, job: Job | None = None) -> Study:
+    """The held-out analysis: the study without nulls, interval, random directions and the comparison of splits."""
+    settings = settings or Settings()
+    with limited(settings.threads):
+        return _study(train, test, settings, job or Job(), held_out_only=True)
+
+
+def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_only: bool) -> Study:
+    notes = [*train.notes, *test.notes, *check_pair(train, test)]
+    extraction, differing = describe(settings, train, test)
+    fitted_on, scored_on = rows_of(train), rows_of(test)
+    job.start(plan.blocks_of(fitted_on, scored_on, settings.split_repeats, held_out_only), "blocks")
+    streams = random_streams(settings.seed)
+
+    direction = fit(fitted_on, job)
+    margin = margins(scored_on, direction.unit, direction.midpoint, job)
+    seen = frozenset(fitted_on.categories)
+    shared = tuple(name for name in scored_on.categories if name in seen)
+    scores = score(scored_on, margin, seen)
+    correct, counts = correct_cells(scored_on, margin >= 0), scored_on.cells()
+    variances = spread(fitted_on, direction, job)
+    baselines = {"majority": majority(fitted_on, scored_on), "category_identity": category_identity(fitted_on, scored_on)}
+    skipped = NotAvailable("the held-out analysis does not draw")
+    nulls, interval, comparison = {}, skipped, skipped
+    if not held_out_only:
+        baselines["random_directions"], nulls = _drawn(fitted_on, scored_on, direction, scores, settings, streams, job)
+        interval = category_interval(correct, counts, streams["bootstrap"])
+        comparison = NotAvailable("no category is in both files, so every score is on categories left out")
+        if shared:
+            comparison = compare_splits(
+                pooled(fitted_on, scored_on), streams["splits"], settings.split_repeats, job
+            )
+    result = {
+        "inputs": {"train": describe_input(train), "test": describe_input(test)},
+        "extraction": extraction,
+        "seen_categories": shared,
+        "split": split_name(shared, scored_on),
+        "direction": {"norm": direction.norm, "threshold": direction.threshold, "sha256": direction.sha256},
+        "test": scores,
+        "macro_average": macro_average(scored_on.categories, correct, counts),
+        "threshold_shift": threshold_shift(margin, scored_on.labels),
+        "leave_one_category_out": leave_one_category_out(scored_on.categories, correct, counts),
+        "baselines": baselines,
+        "nulls": nulls,
+        "interval": interval,
+        "leakage": leakage(fitted_on, scored_on, margin, streams["leakage"], job),
+        "geometry": geometry(fitted_on, scored_on, direction, margin, variances),
+        "variants": {
+            "scaled": _or_reason(scaled(scored_on, direction, variances, job)),
+            "shrunk_covariance": _or_reason(shrunk(fitted_on, scored_on, direction, variances, streams["covariance"], job)),
+        },
+        "split_comparison": comparison,
+    }
+    warnings = (*notes, *differing, *findings.warnings(train, test, result))
+    return Study(
+        headline=findings.headline(result),
+        **result,
+        seed=settings.seed,
+        repeats=settings.repeats,
+        warnings=warnings,
+        unit=direction.unit,
+        projections=margin + direction.threshold,
+        held_out_only=held_out_only,
+    )
+
+
+def _drawn(
+    train: Rows, test: Rows, direction, scores: TestScores, settings: Settings, streams: dict, job: Job
+) -> tuple[object, dict[str, Null | NotAvailable]]:
+    """Random directions and the three nulls, or the reason why there are none."""
+    observed, repeats = scores.balanced_accuracy, settings.repeats
+    if observed is None:
+        reason = NotAvailable("the test file holds one class, so balanced accuracy is undefined")
+        return reason, dict.fromkeys(("shuffled_labels", "shuffled_categories", "within_categories"), reason)
+    sets = [
+        fitted(train, direction, shuffled_labels(train, repeats, streams["shuffled labels"]), job),
+        random_directions(train, direction, repeats, streams["random directions"]),
+    ]
+    shuffled, random = scores_of(test, direction, sets, job)
+    del sets  # the next null needs the room
+    nulls = {"shuffled_labels": null(shuffled, observed, claim=ROW_CLAIM, labelings=None)}
+    nulls["shuffled_categories"] = shuffled_categories(
+        train, test, direction, observed, repeats, streams["categories"], job
+    )
+    labels = within_categories(train, repeats, streams["within"])
+    if isinstance(labels, NotAvailable):
+        nulls["within_categories"] = labels
+    else:
+        inside = scores_of(test, direction, [fitted(train, direction, labels, job)], job)[0]
+        nulls["within_categories"] = null(inside, observed, claim=WITHIN_CLAIM, labelings=labelings_within(train))
+    return summary(random), nulls
+
+
+def random_streams(seed: int) -> dict[str, np.random.Generator]:
+    """One generator a use, so that no number depends on which other sections were drawn."""
+    return {name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(_STREAMS)}
+
+
+@contextlib.contextmanager
+def limited(threads: int) -> Iterator[None]:
+    """BLAS at `threads` while it runs: small matrix-vector work is many times slower on busy cores with more."""
+    with threadpool_limits(limits=threads, user_api="blas"):
+        yield
+
+
+def split_name(shared: tuple[str, ...], test: Rows) -> str:
+    """Whether the test categories were seen in training: the first thing that a reader must know."""
+    if not shared:
+        return "categories held out"
+    return "categories shared" if len(shared) == len(test.categories) else "mixed"
+
+
+def describe(settings: Settings, train: Export, test: Export | None) -> tuple[dict, tuple[str, ...]]:
+    """The `extraction` section, and warnings where an option contradicts a file."""
+    files = {"train": train, **({"test": test} if test else {})}
+    section: dict = {key: getattr(settings, key) or NOT_STATED for key in METADATA}
+    warnings = []
+    for part, export in files.items():
+        section[f"{part}_file"] = {key: export.metadata.get(key, NOT_STATED) for key in METADATA}
+        for key in METADATA:
+            given, stated = getattr(settings, key), export.metadata.get(key)
+            if given is not None and stated is not None and metadata_text(given) != stated:
+                warnings.append(f"{export.name} states {key} {stated}, but --{key} says {given}.")
+    return section, tuple(warnings)
+
+
+def describe_input(export: Export) -> Mapping[str, object]:
+    """The `inputs` entry of one file."""
+    rows = rows_of(export)
+    n0, n1 = rows.label_counts
+    sizes = np.bincount(rows.code).tolist()
+    return {
+        "sha256": export.sha256,
+        "examples": export.n,
+        "dimensions": export.d,
+        "dtype": export.dtype,
+        "label_counts": {"0": n0, "1": n1},
+        "categories": dict(zip(rows.categories, sizes, strict=True)),
+        "layers": export.layers,
+        "layer_index": export.layer_index,
+    }
+
+
+def _or_reason(value: object) -> object:
+    return NotAvailable("no dimension varies within the classes") if value is None else value
