@@ -54,8 +54,6 @@ def as_texts(values: np.ndarray, where: str) -> tuple[str, ...]:
     Raises InputError for other types, text that cannot be read, and a blank value (with its row and the count of all).
     """
     kind = values.dtype.kind
-    if kind == "T":
-        kind = "U"
     if kind not in "USiu":
         raise InputError(
             f"it is of type {values.dtype}", where=where, why="text or whole numbers are needed", fix="save it with dtype=str"
@@ -63,10 +61,14 @@ def as_texts(values: np.ndarray, where: str) -> tuple[str, ...]:
     if kind in "iu":
         return tuple(str(value) for value in values.tolist())
     try:
+        if kind == "U" and _code_points(values).max(initial=0) > 0x10FFFF:  # numpy breaks off on such text
+            raise ValueError
         items = values.tolist()
         texts = [item.decode("utf-8") if isinstance(item, bytes) else item for item in items]
     except (ValueError, UnicodeDecodeError):
-        raise InputError("it holds bytes that are no text", where=where, fix="save it with dtype=str") from None
+        raise InputError(
+            "it holds bytes that are no text", where=where, why="UTF-8 is read", fix="save it with dtype=str"
+        ) from None
     texts = [unicodedata.normalize("NFC", text).strip() for text in texts]
     if blank := [row for row, text in enumerate(texts) if not text]:
         raise InputError(
@@ -76,6 +78,11 @@ def as_texts(values: np.ndarray, where: str) -> tuple[str, ...]:
             fix="give every example one",
         )
     return tuple(texts)
+
+
+def _code_points(values: np.ndarray) -> np.ndarray:
+    native = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    return native.reshape(-1).view(np.uint32)
 
 
 def check_unique(ids: tuple[str, ...], where: str) -> None:
@@ -123,6 +130,8 @@ def as_metadata(values: np.ndarray) -> str | None:
     if values.size != 1 or values.dtype.kind not in "USiuf":
         return None
     try:
+        if values.dtype.kind == "U" and _code_points(values).max(initial=0) > 0x10FFFF:
+            return None
         value = values.reshape(()).item()
         text = value.decode("utf-8") if isinstance(value, bytes) else str(value)
     except ValueError:  # UnicodeDecodeError is one

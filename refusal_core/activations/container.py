@@ -11,6 +11,7 @@ import io
 import mmap
 import os
 import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -112,15 +113,24 @@ def _mapped(path: Path, name: str) -> memoryview:
         if path.is_dir():
             raise InputError("it is a folder", where=name, why="an .npz file is needed", fix="name a file in it")
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
+                raise InputError(
+                    "it is a pipe or a device", where=name, why="a file on disk is mapped", fix="save it as a file first"
+                )
+            size = state.st_size
             check_size(size, ACTIVATION_FILE_BYTES, what="the file", where=name, fix="split the export")
-            if size == 0:  # also what a pipe says; neither can be mapped
-                return memoryview(file.read(ACTIVATION_FILE_BYTES))
+            if size == 0:  # nothing can be mapped
+                return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except FileNotFoundError:
-        raise InputError("there is no such file", where=name, fix="correct the path") from None
+        raise InputError(
+            "there is no such file", where=name, why="an .npz file is needed", fix="correct the path"
+        ) from None
     except ValueError:  # a NUL byte in the path
-        raise InputError("it is not a file name", where=name, fix="correct the path") from None
+        raise InputError(
+            "it is not a file name", where=name, why="an .npz file is needed", fix="correct the path"
+        ) from None
     except OSError as error:
         raise WorkError(f"{name} cannot be read: {(error.strerror or str(error)).lower()}.") from error
 
@@ -212,10 +222,13 @@ def _checked(info: zipfile.ZipInfo, buffer: memoryview, name: str) -> Member:
     where = f'{name}, member "{key}"'
     if re.match(r"[/\\]|[A-Za-z]:", key) or ".." in re.split(r"[/\\]", key):
         raise InputError(
-            "its name is a path that leads out of the archive", where=where, fix="write the file again by numpy.savez"
+            "its name is a path that leads out of the archive",
+            where=where,
+            why="unpacking it would write elsewhere",
+            fix="write the file again by numpy.savez",
         )
     if info.flag_bits & _ENCRYPTED:
-        raise InputError("it is encrypted", where=where, fix="write the file without a password")
+        raise InputError("it is encrypted", where=where, why="no password is asked for", fix="write the file without a password")
     if info.compress_type not in _METHODS:
         raise InputError(
             f"it is packed by method {info.compress_type}",
@@ -268,7 +281,7 @@ class _View(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._buffer)}[whence]
         if at < 0:
-            raise ValueError("before the start")
+            raise OSError("before the start")  # what zipfile expects of a file
         self._at = at
         return at
 

@@ -61,7 +61,9 @@ def _header_text(container: Container, member: Member, where: str) -> tuple[str,
             start = stream.read(12)
             length_bytes = _LENGTH_BYTES.get(tuple(start[6:8]))
             if not start.startswith(_MAGIC) or length_bytes is None:
-                raise InputError("it is not a NumPy array", where=where, fix="write the file by numpy.savez")
+                raise InputError(
+                    "it is not a NumPy array", where=where, why="its first bytes say so", fix="write the file by numpy.savez"
+                )
             length = int.from_bytes(start[8 : 8 + length_bytes], "little")
             if length > NPZ_HEADER_BYTES:
                 raise InputError(
@@ -103,4 +105,9 @@ def _dtype(descr: object, where: str) -> np.dtype:
 
 
 def _unreadable(where: str) -> InputError:
-    return InputError("its array header cannot be read", where=where, fix="write the file by numpy.savez")
+    return InputError(
+        "its array header cannot be read",
+        where=where,
+        why="dtype, order and shape are needed",
+        fix="write the file by numpy.savez",
+    )

@@ -49,18 +49,19 @@ def warnings(train: Export, test: Export, result: Mapping) -> Iterator[str]:
     """Warnings about the result, most weighty first."""
     scores, leak, shift = result["test"], result["leakage"], result["threshold_shift"]
     if result["split"] != "categories held out":
-        shared = len(result["seen_categories"])
+        shared, identity = len(result["seen_categories"]), result["baselines"]["category_identity"]
         yield (
             f"{shared} of {len(scores.by_category)} test categories are in the training file too: the score may be "
-            "knowledge of these categories, and the p-value of shuffled labels does not guard against it."
+            "knowledge of these categories, and the p-value of shuffled labels does not guard against it; knowing the "
+            f"category alone gives balanced accuracy {_plain(identity.balanced_accuracy)}."
         )
     if scores.balanced_accuracy is None:
         yield "The test file holds one class: balanced accuracy, AUROC and what hangs on them are undefined."
     if leak.equal_rows or leak.near_rows:
         yield (
-            f"{leak.equal_rows:,} test rows equal a training row and {leak.near_rows:,} lie nearer to one than training "
-            f"rows lie to each other (about {leak.near_expected:.1f} by chance); without them {leak.rows_left:,} rows give "
-            f"balanced accuracy {_plain(leak.balanced_accuracy_without)}."
+            f"{leak.equal_rows:,} test rows equal a training row and {leak.near_rows:,} lie nearer to one than half of what "
+            f"parts any two training rows; without them {leak.rows_left:,} rows give balanced accuracy "
+            f"{_plain(leak.balanced_accuracy_without)}."
         )
     yield from _about_nulls(result)
     if scores.auroc is not None and shift.oracle_balanced_accuracy is not None and shift.shift is not None:

@@ -33,15 +33,15 @@ class Match:
 
 @dataclass(frozen=True)
 class Leakage:
-    """What was found. `equal_rows` have the same numbers as a training row; `near_rows` are nearer to one than the
-    closest 0.1% of training rows are to each other (`near_distance`), which by chance about `near_expected` rows would
-    be too. `checked_rows` test rows were compared. The scores are those of the test rows that are left.
+    """What was found. `equal_rows` have the same numbers as a training row; `near_rows` lie under `near_distance` from
+    one: less than half as far as the closest 0.1% of training rows lie from each other. `nearest_distance` is the least
+    of any test row. `checked_rows` test rows were compared. The scores are those of the test rows that are left.
     """
 
     equal_rows: int
     near_rows: int
-    near_expected: float
     near_distance: float | None
+    nearest_distance: float | None
     checked_rows: int
     matches: tuple[Match, ...]
     rows_left: int
@@ -61,7 +61,7 @@ def leakage(
     """
     job = job or Job()
     equal = _equal_rows(train, test, job)
-    near, distance, checked = _near_rows(train, test, rng, job)
+    near, bound, nearest, checked = _near_rows(train, test, rng, job)
     near = {row: match for row, match in near.items() if row not in equal}
     keep = np.ones(test.n, bool)
     keep[[*equal, *near]] = False
@@ -78,8 +78,8 @@ def leakage(
     return Leakage(
         equal_rows=len(equal),
         near_rows=len(near),
-        near_expected=checked * max(QUANTILE, 1 / (min(train.n, SAMPLE) + 1)),
-        near_distance=distance,
+        near_distance=bound,
+        nearest_distance=nearest,
         checked_rows=checked,
         matches=tuple(matches[:_SHOWN]),
         rows_left=left,
@@ -106,21 +106,18 @@ def _row_keys(rows: Rows, job: Job) -> Iterator[tuple[int, bytes]]:
 
 def _near_rows(
     train: Rows, test: Rows, rng: np.random.Generator, job: Job
-) -> tuple[dict[int, tuple[int, float]], float | None, int]:
-    """Near test rows to (training row, distance), the distance below which they are near, and how many were looked up."""
+) -> tuple[dict[int, tuple[int, float]], float | None, float | None, int]:
+    """Near test rows to (training row, distance); the distance that makes a row near; the least; how many were compared."""
     if train.n < 3:
-        return {}, None, 0
+        return {}, None, None, 0
     mean, scale = _standard(train, job)
-    own = _sample(train, rng)
-    _, similar = _nearest(train, train, own, mean, scale, job)
-    bound = float(np.quantile(similar, 1 - QUANTILE, method="higher"))
+    _, distance = _nearest(train, train, _sample(train, rng), mean, scale, job)
+    # 1 - cosine grows with the square of the distance, so a quarter of it is half as far.
+    bound = float(np.quantile(distance, QUANTILE, method="lower")) / 4
     looked = _sample(test, rng)
-    nearest, similar = _nearest(train, test, looked, mean, scale, job)
-    found = {
-        int(looked[place]): (int(nearest[place]), max(0.0, 1 - float(similar[place])))
-        for place in np.flatnonzero(similar > bound)
-    }
-    return found, max(0.0, 1 - bound), len(looked)
+    nearest, distance = _nearest(train, test, looked, mean, scale, job)
+    near = {int(looked[p]): (int(nearest[p]), float(distance[p])) for p in np.flatnonzero(distance < bound)}
+    return near, bound, float(distance.min()), len(looked)
 
 
 def _standard(train: Rows, job: Job) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +140,7 @@ def _sample(rows: Rows, rng: np.random.Generator) -> np.ndarray:
 def _nearest(
     train: Rows, other: Rows, looked: np.ndarray, mean: np.ndarray, scale: np.ndarray, job: Job
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row of `other` looked up: its most similar training row (not itself) and their cosine."""
+    """Of each row of `other` looked up: its most similar training row (not itself), and 1 - their cosine."""
     nearest, similar = np.zeros(len(looked), np.intp), np.full(len(looked), -np.inf, np.float32)
     for start in range(0, len(looked), CHUNK):
         piece = looked[start : start + CHUNK]
@@ -158,7 +155,7 @@ def _nearest(
             better = best > similar[start : start + len(piece)]
             nearest[start : start + len(piece)][better] = place[better] + where.start
             similar[start : start + len(piece)][better] = best[better]
-    return nearest, similar
+    return nearest, np.maximum(1 - similar.astype(np.float64), 0)
 
 
 def _units(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:

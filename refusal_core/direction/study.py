@@ -113,7 +113,7 @@ class Study:
     variants: dict | NotAvailable
     split_comparison: SplitComparison | NotAvailable
     seed: int
-    repeats: int
+    repeats: int | None
     warnings: tuple[str, ...]
     unit: np.ndarray = field(repr=False)
     projections: np.ndarray = field(repr=False)
@@ -123,7 +123,7 @@ class Study:
         """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
         names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "held_out_only")]
         if self.held_out_only:
-            names = [name for name in names if name not in ("nulls", "interval", "split_comparison", "repeats")]
+            names = [name for name in names if name not in ("nulls", "interval", "split_comparison")]
         found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
         return {**found, "versions": versions(("refusal-core", "numpy", "scipy"))}
 
@@ -206,7 +206,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         headline=findings.headline(result),
         **result,
         seed=settings.seed,
-        repeats=settings.repeats,
+        repeats=None if held_out_only else settings.repeats,
         warnings=warnings,
         unit=direction.unit,
         projections=margin + direction.threshold,
