@@ -12,13 +12,13 @@ from hashlib import blake2b
 
 import numpy as np
 
-from refusal_core.direction.rows import Rows, blocks, group_sums
+from refusal_core.direction.rows import Centred32, Rows, block_rows, blocks, group_sums
 from refusal_core.direction.scores import balanced_accuracy, correct_cells
 from refusal_core.jobs import Job
 
 SAMPLE = 2_000  # rows of each file whose neighbours are looked for
 QUANTILE = 0.001
-CHUNK = 512
+CHUNK = 1_024
 _SHOWN = 20
 
 
@@ -90,17 +90,18 @@ def leakage(
 
 def _equal_rows(train: Rows, test: Rows, job: Job) -> dict[int, int]:
     """Test row to the first training row with the same numbers."""
+    wide = max(train.values.dtype.itemsize, test.values.dtype.itemsize) > 4
     first: dict[bytes, int] = {}
-    for row, key in _row_keys(train, job):
+    for row, key in _row_keys(train, wide, job):
         first.setdefault(key, row)
-    return {row: first[key] for row, key in _row_keys(test, job) if key in first}
+    return {row: first[key] for row, key in _row_keys(test, wide, job) if key in first}
 
 
-def _row_keys(rows: Rows, job: Job) -> Iterator[tuple[int, bytes]]:
-    """A digest of each row's numbers, the same whichever float type holds them."""
+def _row_keys(rows: Rows, wide: bool, job: Job) -> Iterator[tuple[int, bytes]]:
+    """A digest of each row's numbers, as float64 or, where no file needs that, as float32."""
     for where, values in blocks(rows, job):
-        wide = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # -0 becomes 0
-        for row, line in enumerate(wide, start=where.start):
+        plain = np.ascontiguousarray(values, dtype=np.float64 if wide else np.float32) + 0  # -0 becomes 0
+        for row, line in enumerate(plain, start=where.start):
             yield row, blake2b(line, digest_size=16).digest()
 
 
@@ -142,11 +143,16 @@ def _nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of each row of `other` looked up: its most similar training row (not itself), and 1 - their cosine."""
     nearest, similar = np.zeros(len(looked), np.intp), np.full(len(looked), -np.inf, np.float32)
+    of_train = Centred32(train, mean)
     for start in range(0, len(looked), CHUNK):
         piece = looked[start : start + CHUNK]
-        units = _units(other.values[piece], mean, scale)
+        units = np.empty((len(piece), train.d), np.float32)
+        of_other = Centred32(other, mean)
+        step = block_rows(train.d)
+        for first in range(0, len(piece), step):
+            units[first : first + step] = _units(of_other(other.values[piece[first : first + step]]), of_other, scale)
         for where, values in blocks(train, job):
-            cosines = units @ _units(values, mean, scale).T
+            cosines = units @ _units(of_train(values), of_train, scale).T
             if other is train:
                 inside = np.flatnonzero((piece >= where.start) & (piece < where.stop))
                 cosines[inside, piece[inside] - where.start] = -np.inf
@@ -158,8 +164,10 @@ def _nearest(
     return nearest, np.maximum(1 - similar.astype(np.float64), 0)
 
 
-def _units(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """float32 rows of length 1 after centring and scaling; a row at the mean stays 0."""
-    rows = ((values.astype(np.float64) - mean) * scale).astype(np.float32)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return rows / np.where(lengths > 0, lengths, 1)[:, None]
+def _units(block: np.ndarray, centred: Centred32, scale: np.ndarray) -> np.ndarray:
+    """The centred block, scaled by dimension and to length 1, in place; a row at the mean stays 0."""
+    block -= centred.rest.astype(np.float32)
+    block *= (scale / centred.scale).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
+    block /= np.where(lengths > 0, lengths, 1)[:, None]
+    return block
