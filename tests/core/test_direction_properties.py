@@ -119,7 +119,7 @@ def test_a_planted_direction_is_found(dtype):
     assert found.unit @ truth > 0.9
     assert found.test.balanced_accuracy > 0.85 and found.test.auroc > 0.95
     assert found.nulls["shuffled_labels"].p_value == 1 / 200
-    assert found.nulls["shuffled_categories"].p_value == 1 / 200
+    assert found.nulls["shuffled_categories"].p_value <= 0.02  # splits along it are among those of whole categories
 
 
 def test_float16_agrees_with_float64():

@@ -209,5 +209,5 @@ def test_category_knowledge_shows_in_the_comparison_of_splits():
     rng = np.random.default_rng(24)
     train, _ = noise(rng, categories=20, effect=2.0, shared=True, mixed_labels=False)
     found = splits.compare_splits(train, rng, repeats=5)
-    assert found.random_balanced_accuracy > 0.7 > found.left_out_balanced_accuracy
+    assert found.random_balanced_accuracy > 0.6 > found.left_out_balanced_accuracy
     assert found.interval.high < 0
