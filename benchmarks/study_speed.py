@@ -59,7 +59,9 @@ def balanced(calls: np.ndarray, y: np.ndarray) -> float:
     return (np.mean(calls[y == 1]) + np.mean(~calls[y == 0])) / 2
 
 
-def loop(x: np.ndarray, y: np.ndarray, z: np.ndarray, w: np.ndarray, labels: np.ndarray, rng: np.random.Generator) -> list[float]:
+def loop(
+    x: np.ndarray, y: np.ndarray, z: np.ndarray, w: np.ndarray, labels: np.ndarray, rng: np.random.Generator
+) -> list[float]:
     """The plain loop: per repeat one shuffled and one random direction; both are projected on the training rows, cut
     halfway between the projected class means, and scored on the test rows. `labels` holds the permutations to fit on.
     """
@@ -132,7 +134,10 @@ def measure(n: int, d: int, repeats: int, dtype: type) -> bool:
         lambda: ours(train, test, repeats), lambda: loop(x, y, z, w, labels[:few], np.random.default_rng(0)), runs
     )
     plain *= repeats / few
-    gap = np.abs(ours(train, test, repeats)[:few] - loop(x.astype(np.float64), y, z.astype(np.float64), w, labels[:few], np.random.default_rng(0)))
+    gap = np.abs(
+        ours(train, test, repeats)[:few]
+        - loop(x.astype(np.float64), y, z.astype(np.float64), w, labels[:few], np.random.default_rng(0))
+    )
     arrays = x.nbytes + z.nbytes
     peak = arrays + peak_over(lambda: ours(train, test, repeats))
     allowed = MEMORY_AIM * arrays + (2 * repeats + 1) * d * 4
@@ -140,7 +145,10 @@ def measure(n: int, d: int, repeats: int, dtype: type) -> bool:
     aim = AIMS.get((name, n), 0)
     met = plain / mine >= aim and peak <= allowed and gap.max() < 2 / len(w)
     print(f"{n:,} x {d:,}, R {repeats:,}, {name}")
-    print(f"  plain loop / ours            {plain / mine:8.1f}   {f'aim {aim}' if aim else ''}   ({plain:.2f} s / {mine:.3f} s)")
+    print(
+        f"  plain loop / ours            {plain / mine:8.1f}   {f'aim {aim}' if aim else ''}"
+        f"   ({plain:.2f} s / {mine:.3f} s)"
+    )
     print(f"  largest difference of a score {gap.max():.1e}")
     print(f"  peak / what is allowed       {peak / allowed:8.2f}   ({peak / 1e6:.0f} MB, arrays {arrays / 1e6:.0f} MB)")
     if (name, n) == ("float32", 2_000):
@@ -155,7 +163,9 @@ def against_sklearn(x: np.ndarray, y: np.ndarray, z: np.ndarray, w: np.ndarray, 
     few = 10
 
     def permute() -> None:
-        permutation_test_score(NearestCentroid(), both, labels, cv=split, n_permutations=few, scoring="balanced_accuracy", n_jobs=1)
+        permutation_test_score(
+            NearestCentroid(), both, labels, cv=split, n_permutations=few, scoring="balanced_accuracy", n_jobs=1
+        )
 
     theirs = best(permute, 1) / (few + 1) * (repeats + 1)
     print(f"  permutation_test_score / ours {theirs / mine:7.1f}   aim {SKLEARN_AIM}   ({theirs:.2f} s)")
@@ -175,10 +185,18 @@ def apart(exports: tuple[Export, Export], train: Rows, test: Rows, mine: float) 
         "scaled variant": lambda: variants.scaled(test, direction, spread),
         "shrunk variant": lambda: variants.shrunk(train, test, direction, spread, rng),
     }
-    print("  apart, as shares of ours:    " + ", ".join(f"{name} {best(work, 1) / mine:.2f}" for name, work in parts.items()))
+    print(
+        "  apart, as shares of ours:    "
+        + ", ".join(f"{name} {best(work, 1) / mine:.2f}" for name, work in parts.items())
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.npz"
-        members = dict(activations=exports[0].activations, labels=exports[0].labels, ids=np.array(exports[0].ids), categories=np.array(exports[0].categories))
+        members = dict(
+            activations=exports[0].activations,
+            labels=exports[0].labels,
+            ids=np.array(exports[0].ids),
+            categories=np.array(exports[0].categories),
+        )
         np.savez(path, **members)
 
         def load() -> None:
@@ -186,7 +204,10 @@ def apart(exports: tuple[Export, Export], train: Rows, test: Rows, mine: float) 
                 [file[key] for key in file.files]
 
         theirs, reading = best(load, 3), best(lambda: read_export(path), 3)
-        print(f"  read, check and hash / np.load {reading / theirs:6.1f}   ({reading:.3f} s for {path.stat().st_size / 1e6:.0f} MB)")
+        print(
+            f"  read, check and hash / np.load {reading / theirs:6.1f}"
+            f"   ({reading:.3f} s for {path.stat().st_size / 1e6:.0f} MB)"
+        )
 
 
 def main() -> int:

@@ -14,7 +14,10 @@ COMMANDS = (classify, evaluate, train)
 
 def parser() -> argparse.ArgumentParser:
     """The parser with one subcommand a module of COMMANDS."""
-    root = Parser(prog="python -m refusal_core.cli", description="What kind of answer is this, and did the checkpoint get better? Offline.")
+    root = Parser(
+        prog="python -m refusal_core.cli",
+        description="What kind of answer is this, and did the checkpoint get better? Offline.",
+    )
     commands = root.add_subparsers(metavar="COMMAND", required=True)
     for module in COMMANDS:
         sub = commands.add_parser(module.NAME, help=module.HELP, description=(module.__doc__ or "").split("\n")[0])

@@ -1,4 +1,4 @@
-"""Activation exports for the tests: sound ones drawn from a planted direction, and archives put together byte by byte."""
+"""Activation exports for the tests: sound ones with a planted direction, and archives put together byte by byte."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from refusal_core.activations.npz import Export, read_export
 
 
 def planted(
-    n: int = 24, d: int = 8, *, seed: int = 0, signal: float = 4.0, categories: int = 4, prefix: str = "train", dtype=np.float32
+    n: int = 24,
+    d: int = 8,
+    *,
+    seed: int = 0,
+    signal: float = 4.0,
+    categories: int = 4,
+    prefix: str = "train",
+    dtype=np.float32,
 ) -> dict[str, np.ndarray]:
     """Members of an export: `categories` of one label each, label 1 moved by `signal` along the first dimensions."""
     rng = np.random.default_rng(seed)

@@ -56,8 +56,11 @@ def as_texts(values: np.ndarray, where: str) -> tuple[str, ...]:
     kind = values.dtype.kind
     if kind not in "USiu":
         raise InputError(
-            f"it is of type {values.dtype}", where=where, why="text or whole numbers are needed", fix="save it with dtype=str"
-        )  # fmt: skip
+            f"it is of type {values.dtype}",
+            where=where,
+            why="text or whole numbers are needed",
+            fix="save it with dtype=str",
+        )
     if kind in "iu":
         return tuple(str(value) for value in values.tolist())
     try:

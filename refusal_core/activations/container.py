@@ -116,7 +116,10 @@ def _mapped(path: Path, name: str) -> memoryview:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise InputError(
-                    "it is a pipe or a device", where=name, why="a file on disk is mapped", fix="save it as a file first"
+                    "it is a pipe or a device",
+                    where=name,
+                    why="a file on disk is mapped",
+                    fix="save it as a file first",
                 )
             size = state.st_size
             check_size(size, ACTIVATION_FILE_BYTES, what="the file", where=name, fix="split the export")
@@ -228,7 +231,9 @@ def _checked(info: zipfile.ZipInfo, buffer: memoryview, name: str) -> Member:
             fix="write the file again by numpy.savez",
         )
     if info.flag_bits & _ENCRYPTED:
-        raise InputError("it is encrypted", where=where, why="no password is asked for", fix="write the file without a password")
+        raise InputError(
+            "it is encrypted", where=where, why="no password is asked for", fix="write the file without a password"
+        )
     if info.compress_type not in _METHODS:
         raise InputError(
             f"it is packed by method {info.compress_type}",
@@ -236,11 +241,14 @@ def _checked(info: zipfile.ZipInfo, buffer: memoryview, name: str) -> Member:
             why="only stored and deflated members are read",
             fix="write the file by numpy.savez or numpy.savez_compressed",
         )
-    start, damaged = info.header_offset, InputError(
-        "its place in the archive contradicts the table of contents",
-        where=where,
-        why="name, size or position differ",
-        fix="copy or export the file again",
+    start, damaged = (
+        info.header_offset,
+        InputError(
+            "its place in the archive contradicts the table of contents",
+            where=where,
+            why="name, size or position differ",
+            fix="copy or export the file again",
+        ),
     )
     if start < 0 or start + _LOCAL_HEADER.size > len(buffer):
         raise damaged

@@ -47,7 +47,8 @@ def read_header(container: Container, member: Member) -> Header:
     header = Header(_dtype(descr, where), shape, fortran, size)
     if any(n < 0 for n in shape) or header.size + header.data_bytes != member.info.file_size:
         raise InputError(
-            f"it declares shape {list(shape)} of {header.dtype} but holds {max(member.info.file_size - size, 0):,} bytes",
+            f"it declares shape {list(shape)} of {header.dtype} but holds "
+            f"{max(member.info.file_size - size, 0):,} bytes",
             where=where,
             why="header and content contradict each other",
             fix="export the file again",
@@ -62,7 +63,10 @@ def _header_text(container: Container, member: Member, where: str) -> tuple[str,
             length_bytes = _LENGTH_BYTES.get(tuple(start[6:8]))
             if not start.startswith(_MAGIC) or length_bytes is None:
                 raise InputError(
-                    "it is not a NumPy array", where=where, why="its first bytes say so", fix="write the file by numpy.savez"
+                    "it is not a NumPy array",
+                    where=where,
+                    why="its first bytes say so",
+                    fix="write the file by numpy.savez",
                 )
             length = int.from_bytes(start[8 : 8 + length_bytes], "little")
             if length > NPZ_HEADER_BYTES:
@@ -81,7 +85,10 @@ def _header_text(container: Container, member: Member, where: str) -> tuple[str,
 def _dtype(descr: object, where: str) -> np.dtype:
     if isinstance(descr, list):
         raise InputError(
-            "it is an array of records", where=where, why="a plain array is needed", fix="save each field as its own member"
+            "it is an array of records",
+            where=where,
+            why="a plain array is needed",
+            fix="save each field as its own member",
         )
     try:
         dtype = np.dtype(descr) if isinstance(descr, str) else None

@@ -33,11 +33,22 @@ NAMES = ("activations", "labels", "ids", "categories")
 METADATA = ("model", "layer", "pooling")
 # What exporters call the members, most common first.
 OTHER_NAMES = {
-    "activations": ("acts", "hidden_states", "X", "x", "activation", "hidden", "features", "embeddings", "resid", "residual_stream"),
+    "activations": (
+        "acts",
+        "hidden_states",
+        "X",
+        "x",
+        "activation",
+        "hidden",
+        "features",
+        "embeddings",
+        "resid",
+        "residual_stream",
+    ),
     "labels": ("label", "y", "Y", "targets", "target", "refused", "is_refusal"),
     "ids": ("id", "example_ids", "prompt_ids", "checkpoint_ids", "q_indices", "index", "names", "texts"),
     "categories": ("category", "groups", "group", "pair", "pairs", "topics", "topic", "types", "type"),
-}  # fmt: skip
+}
 _PER_CLASS = ({"harmful", "harmless"}, {"harmful", "benign"})
 
 
@@ -45,8 +56,8 @@ _PER_CLASS = ({"harmful", "harmless"}, {"harmful", "benign"})
 class Export:
     """One activation export, checked: every row has a finite vector, a 0/1 label, a unique id and a category.
 
-    `activations` [n, d] in the file's own type, mapped from it where it was stored; `dtype` names that type. `largest` is
-    max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file.
+    `activations` [n, d] in the file's own type, mapped from it where it was stored; `dtype` names that type. `largest`
+    is max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file.
     """
 
     name: str
@@ -88,7 +99,9 @@ def read_export(
     member, row, reason and mend for everything that is wrong with the input, and WorkError when it cannot be read.
     """
     if name is None:
-        name = Path(source).name if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "") or "the file"
+        name = (
+            Path(source).name if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "") or "the file"
+        )
     job = job or Job()
     container = open_container(source, name)
     sha256 = container.sha256()
@@ -177,8 +190,11 @@ def map_argument(pairs: Iterable[str]) -> dict[str, str]:
         ours, equals, key = (part.strip() for part in pair.partition("="))
         if not equals or not key or ours not in NAMES or ours in columns:
             raise InputError(
-                f'"{pair}" maps no member', where="--map", why=f"NAME is {', '.join(NAMES)}, each once", fix="write NAME=KEY, for example activations=acts"
-            )  # fmt: skip
+                f'"{pair}" maps no member',
+                where="--map",
+                why=f"NAME is {', '.join(NAMES)}, each once",
+                fix="write NAME=KEY, for example activations=acts",
+            )
         columns[ours] = key
     return columns
 
@@ -222,6 +238,9 @@ def _declared_bits(container: Container) -> str | None:
     text = as_metadata(read_column(container, container.members["bits"]))
     if text not in BITS:
         raise InputError(
-            f'it is "{text}"', where=f'{container.name}, member "bits"', why=f"{' or '.join(BITS)} is needed", fix="correct or remove it"
-        )  # fmt: skip
+            f'it is "{text}"',
+            where=f'{container.name}, member "bits"',
+            why=f"{' or '.join(BITS)} is needed",
+            fix="correct or remove it",
+        )
     return text

@@ -11,11 +11,27 @@ from refusal_core.jobs import Job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--map", action="append", default=[], metavar="NAME=KEY", help="our name of a member = the file's, for example --map activations=acts; may be given again")  # fmt: skip
-    parser.add_argument("--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0")  # fmt: skip
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="NAME=KEY",
+        help="our name of a member = the file's, for example --map activations=acts; may be given again",
+    )
+    parser.add_argument(
+        "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
+    )
     parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
-    parser.add_argument("--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)")  # fmt: skip
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of the matrix products; another number may change the last digits (default: 1)")  # fmt: skip
+    parser.add_argument(
+        "--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="threads of the matrix products; another number may change the last digits (default: 1)",
+    )
 
 
 def read(args: argparse.Namespace, paths: list[str], job: Job) -> list[Export]:

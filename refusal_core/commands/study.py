@@ -23,11 +23,33 @@ _CATEGORIES_SHOWN = 30
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN.npz", help="activations, labels, ids and categories to fit on")
-    parser.add_argument("test", metavar="TEST.npz", nargs="?", help="the same of other examples, to score on; without it categories are left out one by one and compared with random splits of the one file")  # fmt: skip
+    parser.add_argument(
+        "test",
+        metavar="TEST.npz",
+        nargs="?",
+        help="the same of other examples, to score on; without it categories are left out one by one and compared "
+        "with random splits of the one file",
+    )
     for name, text in (("model", "model and revision"), ("layer", "layer"), ("pooling", "token position or pooling")):
-        parser.add_argument(f"--{name}", metavar=name[0].upper(), help=f"{text} of the export, written into the result; a description only")  # fmt: skip
-    parser.add_argument("--repeats", type=int, default=Settings.repeats, metavar="N", help="shuffles and random directions to draw; 200 for a first look (default: 999)")  # fmt: skip
-    parser.add_argument("--split-repeats", type=int, default=Settings.split_repeats, metavar="N", help="random partitions in the comparison of splits (default: 20)")  # fmt: skip
+        parser.add_argument(
+            f"--{name}",
+            metavar=name[0].upper(),
+            help=f"{text} of the export, written into the result; a description only",
+        )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=Settings.repeats,
+        metavar="N",
+        help="shuffles and random directions to draw; 200 for a first look (default: 999)",
+    )
+    parser.add_argument(
+        "--split-repeats",
+        type=int,
+        default=Settings.split_repeats,
+        metavar="N",
+        help="random partitions in the comparison of splits (default: 20)",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of all draws (default: 0)")
     activation_files.add_arguments(parser)
 
@@ -68,14 +90,22 @@ def summarise(result: Study) -> None:
         if scores.auroc is not None:
             terminal.say(f"  AUROC {scores.auroc:.3f}")
         majority, random = result.baselines["majority"], result.baselines.get("random_directions")
-        terminal.say(f"  majority label {majority.label}: accuracy {majority.accuracy:.3f} (this direction: {scores.accuracy:.3f})")
+        terminal.say(
+            f"  majority label {majority.label}: accuracy {majority.accuracy:.3f} "
+            f"(this direction: {scores.accuracy:.3f})"
+        )
         if isinstance(random, RandomDirections):
             terminal.say(f"  random directions: balanced accuracy {random.mean:.3f}, sd {random.sd or 0:.3f}")
         for name, found in result.nulls.items():
-            said = found.not_available if isinstance(found, NotAvailable) else f"p = {found.p_value:.2g}, {found.repeats:,} labelings ({found.method})"
+            said = (
+                found.not_available
+                if isinstance(found, NotAvailable)
+                else f"p = {found.p_value:.2g}, {found.repeats:,} labelings ({found.method})"
+            )
             terminal.say(f"  {name.replace('_', ' ')}: {said}")
         for category in scores.by_category[:_CATEGORIES_SHOWN]:
-            terminal.say(f"  {one_line(category.category, 60)}{' (in training too)' if category.seen_in_train else ''}: {_rates(category)}")
+            seen = " (in training too)" if category.seen_in_train else ""
+            terminal.say(f"  {one_line(category.category, 60)}{seen}: {_rates(category)}")
         if len(scores.by_category) > _CATEGORIES_SHOWN:
             terminal.say(f"  and {len(scores.by_category) - _CATEGORIES_SHOWN} more categories in the JSON")
         if isinstance(result.split_comparison, SplitComparison):

@@ -55,8 +55,8 @@ def shuffled_categories(
 ) -> Null | NotAvailable:
     """The null over whole-category labelings; a category of both files moves in both.
 
-    All labelings are listed when there are at most 5,000, otherwise `repeats` are drawn. Block permutation as in Winkler
-    et al. (2015), "Multi-level block permutation". Labelings that leave the test file one class are left out of both.
+    All labelings are listed when there are at most 5,000, otherwise `repeats` are drawn. Block permutation as in
+    Winkler et al. (2015), "Multi-level block permutation". Labelings that leave the test file one class are left out of both.
     """
     moves = movable(train, test)
     if isinstance(moves, NotAvailable):
@@ -107,9 +107,7 @@ def _test_ones(labels: np.ndarray, moves: Movable, test: Rows) -> np.ndarray:
     return ones
 
 
-def _scores(
-    train: Rows, test: Rows, direction: Direction, moves: Movable, labels: np.ndarray, job: Job
-) -> np.ndarray:
+def _scores(train: Rows, test: Rows, direction: Direction, moves: Movable, labels: np.ndarray, job: Job) -> np.ndarray:
     k = len(moves.label)
     sums = group_sums(train, train.code, k, job) - moves.rows[:, None] * direction.mean
     sums /= train.largest  # squares of any scale stay in range

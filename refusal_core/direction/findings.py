@@ -22,8 +22,15 @@ def headline(result: Mapping) -> str:
     test, counts = result["test"], result["inputs"]["test"]
     n, where = counts["examples"], result["split"]
     if test.balanced_accuracy is None:
-        wrong, name = (test.false_refusal_rate, "False-refusal") if test.missed_refusal_rate is None else (test.missed_refusal_rate, "Missed-refusal")  # fmt: skip
-        return f"{name} rate {rate(round(wrong * n), n)}, {where}; the test file holds one class, so balanced accuracy is undefined."
+        wrong, name = (
+            (test.false_refusal_rate, "False-refusal")
+            if test.missed_refusal_rate is None
+            else (test.missed_refusal_rate, "Missed-refusal")
+        )
+        return (
+            f"{name} rate {rate(round(wrong * n), n)}, {where}; the test file holds one class, so balanced accuracy is "
+            "undefined."
+        )
     return f"Balanced accuracy {_value(test.balanced_accuracy, result['interval'], n)}, {where}{_chance(result)}."
 
 
@@ -59,8 +66,8 @@ def warnings(train: Export, test: Export, result: Mapping) -> Iterator[str]:
         yield "The test file holds one class: balanced accuracy, AUROC and what hangs on them are undefined."
     if leak.equal_rows or leak.near_rows:
         yield (
-            f"{leak.equal_rows:,} test rows equal a training row and {leak.near_rows:,} lie nearer to one than half of what "
-            f"parts any two training rows; without them {leak.rows_left:,} rows give balanced accuracy "
+            f"{leak.equal_rows:,} test rows equal a training row and {leak.near_rows:,} lie nearer to one than half of "
+            f"what parts any two training rows; without them {leak.rows_left:,} rows give balanced accuracy "
             f"{_plain(leak.balanced_accuracy_without)}."
         )
     yield from _about_nulls(result)
@@ -68,8 +75,8 @@ def warnings(train: Export, test: Export, result: Mapping) -> Iterator[str]:
         gain = shift.oracle_balanced_accuracy - scores.balanced_accuracy
         if gain > 0.05 and abs(shift.shift) > 0.5:
             yield (
-                f"The threshold did not travel: the test file's midpoint lies {shift.shift:+.2f} within-class sd from it; "
-                f"AUROC is {scores.auroc:.2f}, and with its own midpoint balanced accuracy would be "
+                f"The threshold did not travel: the test file's midpoint lies {shift.shift:+.2f} within-class sd from "
+                f"it; AUROC is {scores.auroc:.2f}, and with its own midpoint balanced accuracy would be "
                 f"{shift.oracle_balanced_accuracy:.2f}."
             )
     macro = result["macro_average"]
@@ -101,8 +108,8 @@ def _about_interval(interval: CategoryInterval | NotAvailable) -> Iterator[str]:
     for label, k in interval.categories_per_class.items():
         if interval.effective_categories[label] < UNEVEN * k:
             yield (
-                f"Categories of label {label} differ much in size ({k} weigh as {interval.effective_categories[label]:.1f}): "
-                "such intervals cover 0.89 to 0.94 rather than 0.95."
+                f"Categories of label {label} differ much in size "
+                f"({k} weigh as {interval.effective_categories[label]:.1f}): such intervals cover 0.89 to 0.94 rather than 0.95."
             )
 
 
@@ -112,15 +119,19 @@ def _about_storage(train: Export, test: Export, ratio: float | None) -> Iterator
     for name in sorted({train.dtype, test.dtype} & set(_HALF_ULP)):
         if ratio is not None and ratio * _HALF_ULP[name] > 0.5:
             yield (
-                f"The largest value is {ratio:,.0f} times the median standard deviation, so {name} rounds it by more than "
-                "half of that: export in float32."
+                f"The largest value is {ratio:,.0f} times the median standard deviation, so {name} rounds it by more "
+                "than half of that: export in float32."
             )
 
 
 def _chance(result: Mapping) -> str:
     """The p-value of the strictest null there is: whole categories where they are shared, else shuffled labels."""
     nulls = result["nulls"]
-    names = {"shuffled_labels": "label shuffles", "within_categories": "shuffles within categories", "shuffled_categories": "shuffles of whole categories"}  # fmt: skip
+    names = {
+        "shuffled_labels": "label shuffles",
+        "within_categories": "shuffles within categories",
+        "shuffled_categories": "shuffles of whole categories",
+    }
     order = ["shuffled_labels"]
     if result["split"] != "categories held out":
         order = ["shuffled_categories", "within_categories", "shuffled_labels"]
@@ -137,7 +148,9 @@ def _value(value: float, interval: CategoryInterval | NotAvailable, n: int) -> s
         return f"{value:.2f} (n = {n:,})"
     digits = digits_for(interval.high - interval.low)
     k = " + ".join(str(count) for count in interval.categories_per_class.values())
-    return f"{value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f} over {k} categories, n = {n:,})"
+    return (
+        f"{value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f} over {k} categories, n = {n:,})"
+    )
 
 
 def _plain(value: float | None) -> str:

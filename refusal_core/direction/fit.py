@@ -15,7 +15,7 @@ from refusal_core.jobs import Job
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """`unit` [d] = delta / |delta| with `delta` = m1 - m0; `midpoint` [d] = (m1 + m0) / 2; `threshold` = unit . midpoint.
+    """`unit` [d] = delta / |delta|, `delta` = m1 - m0; `midpoint` [d] = (m1 + m0) / 2; `threshold` = unit . midpoint.
 
     All float64, in the file's own coordinates. `mean` [d] is of all training rows, `counts` the rows of label 0 and 1.
     """
@@ -60,9 +60,7 @@ def direction_of(sums: np.ndarray, counts: tuple[int, int], *, largest: float, n
             fix="check that the right activations and labels were exported",
         )
     unit, midpoint = delta / norm, (m1 + m0) / 2
-    return Direction(
-        delta, norm, unit, midpoint, float(unit @ midpoint), (sums[0] + sums[1]) / (n0 + n1), (n0, n1)
-    )
+    return Direction(delta, norm, unit, midpoint, float(unit @ midpoint), (sums[0] + sums[1]) / (n0 + n1), (n0, n1))
 
 
 def length(vector: np.ndarray) -> float:

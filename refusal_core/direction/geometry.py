@@ -16,7 +16,7 @@ TOPS = (1, 5, 10)
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Per-dimension variances of the training rows, float64 [d]: `total` with n - 1, `within` the classes with n - 2."""
+    """Per-dimension variances of the training rows, float64 [d]: `total` over n - 1, `within` classes over n - 2."""
 
     total: np.ndarray
     within: np.ndarray
@@ -24,7 +24,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class WithoutDimension:
-    """Scores of the direction with one dimension left out: the same as setting it to its training mean and refitting."""
+    """Scores of the direction without one dimension: the same as setting it to its training mean and refitting."""
 
     dimension: int
     share_of_direction: float

@@ -136,7 +136,11 @@ def category_interval(
 
 
 def percentile_interval(
-    correct: np.ndarray, counts: np.ndarray, rng: np.random.Generator, level: float = LEVEL, draws: int = BOOTSTRAP_DRAWS
+    correct: np.ndarray,
+    counts: np.ndarray,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+    draws: int = BOOTSTRAP_DRAWS,
 ) -> Percentile | NotAvailable:
     """The percentile interval of whole categories drawn with replacement (Davison and Hinkley 1997, section 3.8).
 

@@ -49,9 +49,7 @@ class Leakage:
     balanced_accuracy_without: float | None
 
 
-def leakage(
-    train: Rows, test: Rows, margin: np.ndarray, rng: np.random.Generator, job: Job | None = None
-) -> Leakage:
+def leakage(train: Rows, test: Rows, margin: np.ndarray, rng: np.random.Generator, job: Job | None = None) -> Leakage:
     """Equal and near rows of the two files, and the scores without them; `margin` [n] of the test rows.
 
     Nearest rows by cosine after centring and scaling each dimension by the training rows: plain cosine is near 1 for
@@ -108,7 +106,7 @@ def _row_keys(rows: Rows, wide: bool, job: Job) -> Iterator[tuple[int, bytes]]:
 def _near_rows(
     train: Rows, test: Rows, rng: np.random.Generator, job: Job
 ) -> tuple[dict[int, tuple[int, float]], float | None, float | None, int]:
-    """Near test rows to (training row, distance); the distance that makes a row near; the least; how many were compared."""
+    """Near test rows to (training row, distance); the distance that makes one near; the least; how many were compared."""
     if train.n < 3:
         return {}, None, None, 0
     mean, scale = _standard(train, job)

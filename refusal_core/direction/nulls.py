@@ -120,7 +120,9 @@ def mixed_categories(rows: Rows) -> int:
 def labelings_within(rows: Rows) -> float:
     """How many labelings a shuffle within categories can give; infinity over 1e308."""
     logarithm = sum(math.lgamma(a + b + 1) - math.lgamma(a + 1) - math.lgamma(b + 1) for a, b in rows.cells().tolist())
-    return float(round(math.exp(logarithm))) if logarithm < 30 else (math.exp(logarithm) if logarithm < 709 else math.inf)
+    return (
+        float(round(math.exp(logarithm))) if logarithm < 30 else (math.exp(logarithm) if logarithm < 709 else math.inf)
+    )
 
 
 def fitted(train: Rows, direction: Direction, labels: np.ndarray, job: Job) -> DirectionSet:
@@ -154,9 +156,7 @@ def scores_of(test: Rows, direction: Direction, sets: Sequence[DirectionSet], jo
     """The balanced accuracies [m] of each set on the test rows, which hold both labels; one matrix product a set."""
     centred = Centred32(test, direction.mean)
     rest = centred.rest.astype(np.float32)
-    cuts = [
-        (s.shift * s.along * (centred.scale / s.scale) + s.vectors @ rest).astype(np.float32) for s in sets
-    ]
+    cuts = [(s.shift * s.along * (centred.scale / s.scale) + s.vectors @ rest).astype(np.float32) for s in sets]
     called = [np.zeros((2, len(s.vectors)), np.int64) for s in sets]
     for where, values in blocks(test, job):
         block, labels = centred(values), test.labels[where]

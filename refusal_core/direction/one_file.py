@@ -6,11 +6,12 @@ import numpy as np
 
 from refusal_core.activations.npz import Export, check_train
 from refusal_core.direction import findings, plan
+from refusal_core.direction.describe import describe, describe_input
 from refusal_core.direction.fit import fit
 from refusal_core.direction.intervals import NotAvailable
 from refusal_core.direction.rows import rows_of
 from refusal_core.direction.splits import compare_splits
-from refusal_core.direction.study import Settings, Study, describe, describe_input, random_streams
+from refusal_core.direction.study import Settings, Study, random_streams
 from refusal_core.jobs import Job
 
 _REASON = NotAvailable("one pooled file was given, so there is no test file")
@@ -19,7 +20,7 @@ _REASON = NotAvailable("one pooled file was given, so there is no test file")
 def one_file(export: Export, settings: Settings, job: Job) -> Study:
     """The comparison of splits on one file; every section that needs a test file says so."""
     check_train(export)
-    extraction, differing = describe(settings, export, None)
+    extraction, differing = describe(settings.described(), export, None)
     rows = rows_of(export)
     job.start(plan.blocks_of_one_file(rows, settings.split_repeats), "blocks")
     direction = fit(rows, job)

@@ -21,8 +21,9 @@ BLOCK_NUMBERS = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """`values` [n, d] of any float type; `labels` int8 [n] of 0 and 1; `categories` sorted names; `code` [n] their index
-    of each row; `order` [n] file rows in the order of their ids, in which every draw is made; `largest` is max |value|.
+    """`values` [n, d] of any float type; `labels` int8 [n] of 0 and 1; `categories` sorted names; `code` [n] their
+    index of each row; `order` [n] file rows in the order of their ids, in which every draw is made; `largest` is
+    max |value|.
     """
 
     name: str
@@ -79,7 +80,7 @@ def block_count(n: int, d: int) -> int:
 
 
 def blocks(rows: Rows, job: Job) -> Iterator[tuple[slice, np.ndarray]]:
-    """The rows of each block in file order: (where, values). Counts every block in `job`; Cancelled comes from there."""
+    """Each block in file order: (where, values). Counts every block in `job`; Cancelled comes from there."""
     step = block_rows(rows.d)
     for start in range(0, rows.n, step):
         where = slice(start, min(start + step, rows.n))

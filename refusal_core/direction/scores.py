@@ -113,9 +113,7 @@ def score(test: Rows, margin: np.ndarray, seen: frozenset[str]) -> TestScores:
     """Scores of margins [n] against the test labels; `seen` names the categories of the training file."""
     calls = margin >= 0
     correct, counts = correct_cells(test, calls), test.cells()
-    by_category = tuple(
-        _category(name, correct[k], counts[k], name in seen) for k, name in enumerate(test.categories)
-    )
+    by_category = tuple(_category(name, correct[k], counts[k], name in seen) for k, name in enumerate(test.categories))
     c, n = correct.sum(0), counts.sum(0)
     accuracy, false, missed = rate(int(c.sum()), test.n), _wrong(c[0], n[0]), _wrong(c[1], n[1])
     return TestScores(

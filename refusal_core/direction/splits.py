@@ -33,7 +33,7 @@ class SplitCategory:
 
 @dataclass(frozen=True)
 class DifferenceInterval:
-    """Cluster t interval of the difference of balanced accuracies, -1 to 1, and the two-sided p-value of no difference."""
+    """Cluster t interval of a difference of balanced accuracies, -1 to 1, and the two-sided p-value of none."""
 
     method: str
     level: float
@@ -90,7 +90,7 @@ def compare_splits(
 
 
 def out_of_fold(rows: Rows, fold: np.ndarray, folds: int, job: Job) -> np.ndarray:
-    """bool [n]: whether each row is called right by the direction fitted on all other folds; `fold` [n] is 0 to folds - 1.
+    """bool [n]: whether the direction fitted on all other folds calls each row right; `fold` [n] is 0 to folds - 1.
 
     Every direction is a difference of sums by fold and label, so all are fitted in one pass and used in another.
     """
@@ -179,7 +179,9 @@ def _comparison(rows: Rows, left_out: np.ndarray, random: np.ndarray, values: np
     )
 
 
-def difference_interval(sums: np.ndarray, counts: np.ndarray, level: float = LEVEL) -> DifferenceInterval | NotAvailable:
+def difference_interval(
+    sums: np.ndarray, counts: np.ndarray, level: float = LEVEL
+) -> DifferenceInterval | NotAvailable:
     """The cluster t on paired differences summed by category and label, [K, 2], over `counts` rows.
 
     The same variance and degrees of freedom as the interval of a balanced accuracy, without the logit. Analysing paired

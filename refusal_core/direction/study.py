@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from refusal_core.activations.columns import metadata_text
-from refusal_core.activations.npz import METADATA, Export, check_pair
+from refusal_core.activations.npz import Export, check_pair
 from refusal_core.direction import findings, plan
 from refusal_core.direction.baselines import category_identity, majority
 from refusal_core.direction.category_nulls import shuffled_categories
+from refusal_core.direction.describe import describe, describe_input, split_name
 from refusal_core.direction.fit import fit, margins
 from refusal_core.direction.geometry import Geometry, geometry, spread
 from refusal_core.direction.intervals import (
@@ -55,10 +55,18 @@ from refusal_core.reports import to_json
 from refusal_core.versions import versions
 
 SCHEMA = "refusal-study/1"
-NOT_STATED = "not stated"
 ROW_CLAIM = "labels carry nothing given the rows; it is easy to reject where rows of one category resemble each other"
 WITHIN_CLAIM = "given its category, a row's label carries nothing"
-_STREAMS = ("shuffled labels", "random directions", "categories", "within", "bootstrap", "leakage", "covariance", "splits")
+_STREAMS = (
+    "shuffled labels",
+    "random directions",
+    "categories",
+    "within",
+    "bootstrap",
+    "leakage",
+    "covariance",
+    "splits",
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,12 @@ class Settings:
     pooling: str | None = None
 
     def __post_init__(self) -> None:
-        for name, least, most in (("repeats", 1, STUDY_REPEATS), ("seed", 0, 2**63 - 1), ("split_repeats", 1, 1_000), ("threads", 1, 1_024)):  # fmt: skip
+        for name, least, most in (
+            ("repeats", 1, STUDY_REPEATS),
+            ("seed", 0, 2**63 - 1),
+            ("split_repeats", 1, 1_000),
+            ("threads", 1, 1_024),
+        ):
             value = getattr(self, name)
             if not least <= value <= most:
                 raise InputError(
@@ -85,6 +98,10 @@ class Settings:
                     why=f"{least:,} to {most:,} is possible",
                     fix="give another number",
                 )
+
+    def described(self) -> dict[str, str | None]:
+        """What the user says of the export."""
+        return {"model": self.model, "layer": self.layer, "pooling": self.pooling}
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +149,7 @@ class Study:
         return to_json(self.sections(), indent=2) + "\n"
 
 
-def study(
-    train: Export, test: Export | None, settings: Settings | None = None, job: Job | None = None
-) -> Study:
+def study(train: Export, test: Export | None, settings: Settings | None = None, job: Job | None = None) -> Study:
     """The full study of a train and a test file, or, with `test` None, the comparison of splits on one pooled file.
 
     Raises InputError for what `activations.npz.check_pair`, `fit` and Settings refuse, Cancelled when the job is.
@@ -157,7 +172,7 @@ def held_out(train: Export, test: Export, settings: Settings | None = None, job:
 
 def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_only: bool) -> Study:
     notes = [*train.notes, *test.notes, *check_pair(train, test)]
-    extraction, differing = describe(settings, train, test)
+    extraction, differing = describe(settings.described(), train, test)
     fitted_on, scored_on = rows_of(train), rows_of(test)
     job.start(plan.blocks_of(fitted_on, scored_on, settings.split_repeats, held_out_only), "blocks")
     streams = random_streams(settings.seed)
@@ -169,7 +184,10 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
     scores = score(scored_on, margin, seen)
     correct, counts = correct_cells(scored_on, margin >= 0), scored_on.cells()
     variances = spread(fitted_on, direction, job)
-    baselines = {"majority": majority(fitted_on, scored_on), "category_identity": category_identity(fitted_on, scored_on)}
+    baselines = {
+        "majority": majority(fitted_on, scored_on),
+        "category_identity": category_identity(fitted_on, scored_on),
+    }
     skipped = NotAvailable("the held-out analysis does not draw")
     nulls, interval, comparison = {}, skipped, skipped
     if not held_out_only:
@@ -177,9 +195,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         interval = category_interval(correct, counts, streams["bootstrap"])
         comparison = NotAvailable("no category is in both files, so every score is on categories left out")
         if shared:
-            comparison = compare_splits(
-                pooled(fitted_on, scored_on), streams["splits"], settings.split_repeats, job
-            )
+            comparison = compare_splits(pooled(fitted_on, scored_on), streams["splits"], settings.split_repeats, job)
     result = {
         "inputs": {"train": describe_input(train), "test": describe_input(test)},
         "extraction": extraction,
@@ -197,7 +213,9 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         "geometry": geometry(fitted_on, scored_on, direction, margin, variances),
         "variants": {
             "scaled": _or_reason(scaled(scored_on, direction, variances, job)),
-            "shrunk_covariance": _or_reason(shrunk(fitted_on, scored_on, direction, variances, streams["covariance"], job)),
+            "shrunk_covariance": _or_reason(
+                shrunk(fitted_on, scored_on, direction, variances, streams["covariance"], job)
+            ),
         },
         "split_comparison": comparison,
     }
@@ -243,7 +261,9 @@ def _drawn(
 
 def random_streams(seed: int) -> dict[str, np.random.Generator]:
     """One generator a use, so that no number depends on which other sections were drawn."""
-    return {name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(_STREAMS)}
+    return {
+        name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(_STREAMS)
+    }
 
 
 @contextlib.contextmanager
@@ -251,44 +271,6 @@ def limited(threads: int) -> Iterator[None]:
     """BLAS at `threads` while it runs: small matrix-vector work is many times slower on busy cores with more."""
     with threadpool_limits(limits=threads, user_api="blas"):
         yield
-
-
-def split_name(shared: tuple[str, ...], test: Rows) -> str:
-    """Whether the test categories were seen in training: the first thing that a reader must know."""
-    if not shared:
-        return "categories held out"
-    return "categories shared" if len(shared) == len(test.categories) else "mixed"
-
-
-def describe(settings: Settings, train: Export, test: Export | None) -> tuple[dict, tuple[str, ...]]:
-    """The `extraction` section, and warnings where an option contradicts a file."""
-    files = {"train": train, **({"test": test} if test else {})}
-    section: dict = {key: getattr(settings, key) or NOT_STATED for key in METADATA}
-    warnings = []
-    for part, export in files.items():
-        section[f"{part}_file"] = {key: export.metadata.get(key, NOT_STATED) for key in METADATA}
-        for key in METADATA:
-            given, stated = getattr(settings, key), export.metadata.get(key)
-            if given is not None and stated is not None and metadata_text(given) != stated:
-                warnings.append(f"{export.name} states {key} {stated}, but --{key} says {given}.")
-    return section, tuple(warnings)
-
-
-def describe_input(export: Export) -> Mapping[str, object]:
-    """The `inputs` entry of one file."""
-    rows = rows_of(export)
-    n0, n1 = rows.label_counts
-    sizes = np.bincount(rows.code).tolist()
-    return {
-        "sha256": export.sha256,
-        "examples": export.n,
-        "dimensions": export.d,
-        "dtype": export.dtype,
-        "label_counts": {"0": n0, "1": n1},
-        "categories": dict(zip(rows.categories, sizes, strict=True)),
-        "layers": export.layers,
-        "layer_index": export.layer_index,
-    }
 
 
 def _or_reason(value: object) -> object:

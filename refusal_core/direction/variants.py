@@ -87,7 +87,7 @@ def ledoit_wolf_shrinkage(products: np.ndarray, squares: np.ndarray, d: int) -> 
 
 
 def _solved(rows: np.ndarray, products: np.ndarray, q: float, target: np.ndarray) -> np.ndarray:
-    """(q I + c Z'Z)^-1 target, up to scale, with c = (1 - q) / n; for n < d as target - Z' (q/c I + Z Z')^-1 Z target."""
+    """(q I + c Z'Z)^-1 target up to scale, c = (1 - q) / n; for n < d as target - Z' (q/c I + Z Z')^-1 Z target."""
     if q == 1:
         return target
     n, d = rows.shape
@@ -116,9 +116,14 @@ def _standardised(train: Rows, picked: np.ndarray, direction: Direction, inverse
 
 
 def _scored(
-    test: Rows, direction: Direction, weights: np.ndarray, inverse: np.ndarray, job: Job,
-    shrinkage: float | None = None, rows: int | None = None,
-) -> Variant:  # fmt: skip
+    test: Rows,
+    direction: Direction,
+    weights: np.ndarray,
+    inverse: np.ndarray,
+    job: Job,
+    shrinkage: float | None = None,
+    rows: int | None = None,
+) -> Variant:
     unit = weights / np.abs(weights).max()
     unit = unit / np.linalg.norm(unit)
     margin = margins(test, unit, direction.midpoint, job)

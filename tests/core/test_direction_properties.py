@@ -52,7 +52,11 @@ def test_scaling_and_shifting_change_no_call(seed, exponent, shift):
     train, test = pair(seed=seed, signal=1.0, dtype=np.float64)
     factor = 10.0**exponent
     moved = [
-        dataclasses.replace(e, activations=(e.activations + shift) * factor, largest=float(np.abs((e.activations + shift) * factor).max()))
+        dataclasses.replace(
+            e,
+            activations=(e.activations + shift) * factor,
+            largest=float(np.abs((e.activations + shift) * factor).max()),
+        )
         for e in (train, test)
     ]
     ours, theirs = study(train, test, FEW), study(*moved, FEW)
@@ -67,11 +71,16 @@ def test_scaling_and_shifting_change_no_call(seed, exponent, shift):
 def test_float32_near_its_ends_is_scored_as_in_the_middle(factor):
     train, test = pair(signal=1.0)
     ours = study(train, test, FEW)
-    moved = [dataclasses.replace(e, activations=e.activations * np.float32(factor), largest=e.largest * factor) for e in (train, test)]
+    moved = [
+        dataclasses.replace(e, activations=e.activations * np.float32(factor), largest=e.largest * factor)
+        for e in (train, test)
+    ]
     theirs = study(*moved, FEW)
     assert ours.test.confusion == theirs.test.confusion
     assert ours.nulls["shuffled_labels"].scores == theirs.nulls["shuffled_labels"].scores
-    assert ours.variants["shrunk_covariance"].balanced_accuracy == theirs.variants["shrunk_covariance"].balanced_accuracy
+    assert (
+        ours.variants["shrunk_covariance"].balanced_accuracy == theirs.variants["shrunk_covariance"].balanced_accuracy
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -112,7 +121,9 @@ def test_no_section_depends_on_which_others_were_drawn():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_a_planted_direction_is_found(dtype):
-    train, test = (export(planted(400, 64, seed=k, signal=0.7, categories=20, prefix=f"f{k}", dtype=dtype), f"{k}") for k in (0, 1))
+    train, test = (
+        export(planted(400, 64, seed=k, signal=0.7, categories=20, prefix=f"f{k}", dtype=dtype), f"{k}") for k in (0, 1)
+    )
     found = study(train, test, Settings(repeats=199))
     truth = np.zeros(64)
     truth[:16] = 0.25
@@ -127,7 +138,13 @@ def test_float16_agrees_with_float64():
     row of every shuffled direction alike but those within 1e-5 of a threshold: here none of 40,000.
     """
     half = [export(planted(200, 96, seed=k, signal=0.5, prefix=f"f{k}", dtype=np.float16), f"{k}") for k in (0, 1)]
-    wide = [export({**planted(200, 96, seed=k, signal=0.5, prefix=f"f{k}"), "activations": h.activations.astype(np.float64)}, f"{k}") for k, h in enumerate(half)]
+    wide = [
+        export(
+            {**planted(200, 96, seed=k, signal=0.5, prefix=f"f{k}"), "activations": h.activations.astype(np.float64)},
+            f"{k}",
+        )
+        for k, h in enumerate(half)
+    ]
     ours, theirs = study(*half, Settings(repeats=200)), study(*wide, Settings(repeats=200))
     np.testing.assert_allclose(ours.unit, theirs.unit, atol=1e-15)
     assert ours.projections == pytest.approx(theirs.projections, abs=1e-12)
@@ -162,22 +179,38 @@ def test_streamed_blocks_equal_the_whole():
     for label in (0, 1):
         np.testing.assert_allclose(sums[label], x[members["labels"] == label].sum(0), rtol=1e-12, atol=1e-9)
     direction = fit(rows)
-    np.testing.assert_allclose(margins(rows, direction.unit, direction.midpoint), (x - direction.midpoint) @ direction.unit, atol=1e-9)
+    np.testing.assert_allclose(
+        margins(rows, direction.unit, direction.midpoint), (x - direction.midpoint) @ direction.unit, atol=1e-9
+    )
 
 
 def test_every_layout_of_one_file_gives_one_study():
     members = planted(60, signal=1.0)
     test = export(planted(60, seed=1, signal=1.0, prefix="test"), "b")
     studies = []
-    for values in (members["activations"], np.asfortranarray(members["activations"]), members["activations"].astype(">f4")):
+    for values in (
+        members["activations"],
+        np.asfortranarray(members["activations"]),
+        members["activations"].astype(">f4"),
+    ):
         found = study(export({**members, "activations": values}), test, FEW)
         studies.append((found.unit.tobytes(), found.test, found.nulls, found.baselines))
     assert studies[0] == studies[1] == studies[2]
 
 
 def test_rows_exactly_at_the_threshold_are_refusals_and_counted():
-    train = {"activations": np.array([[1.0, 0.0], [-1.0, 0.0]]), "labels": [1, 0], "ids": ["a", "b"], "categories": ["x", "y"]}
-    test = {"activations": np.array([[0.0, 5.0], [0.0, -3.0], [2.0, 0.0]]), "labels": [1, 0, 1], "ids": ["c", "d", "e"], "categories": ["z", "z", "z"]}
+    train = {
+        "activations": np.array([[1.0, 0.0], [-1.0, 0.0]]),
+        "labels": [1, 0],
+        "ids": ["a", "b"],
+        "categories": ["x", "y"],
+    }
+    test = {
+        "activations": np.array([[0.0, 5.0], [0.0, -3.0], [2.0, 0.0]]),
+        "labels": [1, 0, 1],
+        "ids": ["c", "d", "e"],
+        "categories": ["z", "z", "z"],
+    }
     found = study(export(train), export(test, "test.npz"), FEW)
     assert (found.test.ties, found.test.confusion.tp, found.test.confusion.fp) == (2, 2, 1)
     assert any("2 test rows lie exactly at the threshold" in w for w in found.warnings)

@@ -1,4 +1,4 @@
-"""Every number of the study against a slow plain reference: one row, one labeling, one category at a time, in float64."""
+"""Every number of the study against a slow plain reference: one row, labeling or category at a time, in float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from scipy.stats import t as student
 from sklearn.covariance import ledoit_wolf_shrinkage as sklearn_shrinkage
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from refusal_core.direction import baselines, category_nulls, geometry, intervals, leakage, nulls, scores, splits, variants
+from refusal_core.direction import (
+    baselines,
+    category_nulls,
+    geometry,
+    intervals,
+    leakage,
+    nulls,
+    scores,
+    splits,
+    variants,
+)
 from refusal_core.direction.fit import fit, margins
 from refusal_core.direction.rows import Rows, rows_of
 from refusal_core.jobs import Job
@@ -38,11 +48,15 @@ def plain_calls(x: np.ndarray, delta: np.ndarray, threshold: float) -> np.ndarra
 
 
 def plain_balanced(y: np.ndarray, calls: np.ndarray) -> float:
-    rates = [np.mean([call == bool(label) for label, call in zip(y, calls, strict=True) if label == own]) for own in (0, 1)]
+    rates = [
+        np.mean([call == bool(label) for label, call in zip(y, calls, strict=True) if label == own]) for own in (0, 1)
+    ]
     return float(np.mean(rates))
 
 
-def files(dtype=np.float32, *, mixed: bool = False, shared: bool = False, n: int = 90, m: int = 70, seed: int = 0) -> tuple[Rows, Rows]:
+def files(
+    dtype=np.float32, *, mixed: bool = False, shared: bool = False, n: int = 90, m: int = 70, seed: int = 0
+) -> tuple[Rows, Rows]:
     """A weak direction with category effects and an offset: train of `n` rows in 6 categories, test of `m` in 5."""
     rng = np.random.default_rng(seed)
     made = []
@@ -58,7 +72,12 @@ def files(dtype=np.float32, *, mixed: bool = False, shared: bool = False, n: int
     return made[0], made[1]
 
 
-CASES = [(dtype, mixed, shared) for dtype in (np.float16, np.float32, np.float64) for mixed in (False, True) for shared in (False, True)]
+CASES = [
+    (dtype, mixed, shared)
+    for dtype in (np.float16, np.float32, np.float64)
+    for mixed in (False, True)
+    for shared in (False, True)
+]
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -94,7 +113,14 @@ def test_fit_and_scores(case):
             rows = own & (test.labels == label)
             assert category.label_counts[str(label)] == rows.sum()
             assert value == (pytest.approx(np.mean(calls[rows] != label)) if rows.any() else None)
-    per_category = {label: [np.mean(calls[(names == k) & (test.labels == label)] == label) for k in test.categories if ((names == k) & (test.labels == label)).any()] for label in (0, 1)}
+    per_category = {
+        label: [
+            np.mean(calls[(names == k) & (test.labels == label)] == label)
+            for k in test.categories
+            if ((names == k) & (test.labels == label)).any()
+        ]
+        for label in (0, 1)
+    }
     macro = scores.macro_average(test.categories, scores.correct_cells(test, margin >= 0), test.cells())
     assert macro.balanced_accuracy == pytest.approx((np.mean(per_category[0]) + np.mean(per_category[1])) / 2)
     assert macro.missed_refusal_rate == pytest.approx(1 - np.mean(per_category[1]))
@@ -133,12 +159,16 @@ def test_row_shuffles_and_random_directions(case):
     )
     ours = nulls.scores_of(test, direction, [shuffled, random], JOB)
     for r in range(25):
-        assert ours[0][r] == pytest.approx(plain_balanced(test.labels, plain_calls(test.values, *plain_fit(train.values, labels[r]))), abs=1e-15)
+        assert ours[0][r] == pytest.approx(
+            plain_balanced(test.labels, plain_calls(test.values, *plain_fit(train.values, labels[r]))), abs=1e-15
+        )
         vector = random.vectors[r].astype(np.float64)
         projected = train.values.astype(np.float64) @ vector
         middle = (projected[train.labels == 1].mean() + projected[train.labels == 0].mean()) / 2
         assert projected[train.labels == 1].mean() >= projected[train.labels == 0].mean()
-        assert ours[1][r] == pytest.approx(plain_balanced(test.labels, plain_calls(test.values, vector, middle)), abs=1e-15)
+        assert ours[1][r] == pytest.approx(
+            plain_balanced(test.labels, plain_calls(test.values, vector, middle)), abs=1e-15
+        )
 
 
 def test_shuffles_within_categories(case):
@@ -157,7 +187,9 @@ def test_shuffles_within_categories(case):
     assert nulls.labelings_within(train) == pytest.approx(ways, rel=1e-9)
     ours = nulls.scores_of(test, direction, [nulls.fitted(train, direction, labels, JOB)], JOB)[0]
     for score, own in zip(ours, labels, strict=True):
-        assert score == pytest.approx(plain_balanced(test.labels, plain_calls(test.values, *plain_fit(train.values, own))), abs=1e-15)
+        assert score == pytest.approx(
+            plain_balanced(test.labels, plain_calls(test.values, *plain_fit(train.values, own))), abs=1e-15
+        )
 
 
 def test_whole_category_shuffles(case):
@@ -176,7 +208,12 @@ def test_whole_category_shuffles(case):
     expected = []
     for chosen in itertools.combinations(train.categories, ones):
         new_train = np.array([train.categories[c] in chosen for c in train.code])
-        new_test = np.array([test.categories[c] in chosen if test.categories[c] in joint else bool(y) for c, y in zip(test.code, test.labels, strict=True)])
+        new_test = np.array(
+            [
+                test.categories[c] in chosen if test.categories[c] in joint else bool(y)
+                for c, y in zip(test.code, test.labels, strict=True)
+            ]
+        )
         if new_test.all() or not new_test.any():
             continue
         expected.append(plain_balanced(new_test, plain_calls(test.values, *plain_fit(train.values, new_train))))
@@ -199,7 +236,12 @@ def test_drawn_categories_are_scored_as_listed_ones(monkeypatch):
 
 def test_null_summary():
     found = nulls.null(np.array([0.4, 0.5, 0.6, 0.7]), 0.6, claim="c", labelings=None)
-    assert (found.tail_fraction, found.lower_tail_fraction, found.p_value, found.smallest_p_value) == (0.5, 0.75, 3 / 5, 1 / 5)
+    assert (found.tail_fraction, found.lower_tail_fraction, found.p_value, found.smallest_p_value) == (
+        0.5,
+        0.75,
+        3 / 5,
+        1 / 5,
+    )
     assert (found.mean, found.sd) == (pytest.approx(0.55), pytest.approx(np.std([0.4, 0.5, 0.6, 0.7], ddof=1)))
     assert nulls.null(np.array([0.4, 0.6]), 0.6, claim="c", labelings=2, listed=True).p_value == 0.5
 
@@ -210,7 +252,12 @@ def plain_interval(correct: np.ndarray, counts: np.ndarray) -> tuple[float, floa
     n_of, rates = counts.sum(0), correct.sum(0) / counts.sum(0)
     variance, parts = 0.0, [0.0, 0.0]
     for c, n in zip(correct, counts, strict=True):
-        pieces = [math.sqrt(k_of[label] / (k_of[label] - 1)) * (c[label] - rates[label] * n[label]) / n_of[label] if n[label] else 0.0 for label in (0, 1)]
+        pieces = [
+            math.sqrt(k_of[label] / (k_of[label] - 1)) * (c[label] - rates[label] * n[label]) / n_of[label]
+            if n[label]
+            else 0.0
+            for label in (0, 1)
+        ]
         variance += sum(pieces) ** 2 / 4
         parts = [parts[label] + pieces[label] ** 2 for label in (0, 1)]
     both = [bool(n[0]) and bool(n[1]) for n in counts]
@@ -267,7 +314,12 @@ def test_percentile_interval(mixed):
     weights = [again.multinomial(len(g), np.full(len(g), 1 / len(g)), size=500) for g in groups]
     values = []
     for draw in range(500):
-        picked = [k for g, w in zip(groups, weights, strict=True) for k, times in zip(g, w[draw], strict=True) for _ in range(times)]
+        picked = [
+            k
+            for g, w in zip(groups, weights, strict=True)
+            for k, times in zip(g, w[draw], strict=True)
+            for _ in range(times)
+        ]
         values.append(plain_rate(correct[picked], counts[picked]))
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
 
@@ -292,7 +344,10 @@ def test_leakage():
     assert found.nearest_distance == pytest.approx(min(other), abs=1e-6)
     near = [i for i, distance in enumerate(other) if distance < min(own) / 4]
     assert near == [4, 9] and (found.equal_rows, found.near_rows, found.rows_left) == (1, 1, 68)
-    assert [(m.test_id, m.train_id) for m in found.matches] == [(test.ids[4], train.ids[17]), (test.ids[9], train.ids[30])]
+    assert [(m.test_id, m.train_id) for m in found.matches] == [
+        (test.ids[4], train.ids[17]),
+        (test.ids[9], train.ids[30]),
+    ]
     keep = [i for i in range(test.n) if i not in near]
     assert found.accuracy_without == pytest.approx(np.mean((margin[keep] >= 0) == test.labels[keep]))
     assert found.balanced_accuracy_without == pytest.approx(plain_balanced(test.labels[keep], margin[keep] >= 0))
@@ -312,12 +367,17 @@ def test_geometry(case):
     assert found.share_of_direction == pytest.approx({str(k): np.sort(share)[::-1][:k].sum() for k in (1, 5, 10)})
     parts = np.sort(share * variance)[::-1]
     assert found.share_of_score_variance == pytest.approx({str(k): parts[:k].sum() / parts.sum() for k in (1, 5, 10)})
-    for part, dimension in ((found.without_top_of_direction, np.argmax(share)), (found.without_top_of_variance, np.argmax(variance))):
+    for part, dimension in (
+        (found.without_top_of_direction, np.argmax(share)),
+        (found.without_top_of_variance, np.argmax(variance)),
+    ):
         fixed_x, fixed_z = x.copy(), z.copy()
         fixed_x[:, dimension] = fixed_z[:, dimension] = x[:, dimension].mean()
         delta, threshold = plain_fit(fixed_x, y)
         assert part.dimension == dimension
-        assert part.balanced_accuracy == pytest.approx(plain_balanced(test.labels, plain_calls(fixed_z, delta, threshold)))
+        assert part.balanced_accuracy == pytest.approx(
+            plain_balanced(test.labels, plain_calls(fixed_z, delta, threshold))
+        )
         assert part.auroc == pytest.approx(roc_auc_score(test.labels, fixed_z @ delta), abs=1e-3)  # ties by rounding
 
 
@@ -337,10 +397,15 @@ def test_variants(n):
         "scaled": delta / sd**2,
         "shrunk": np.linalg.inv((1 - q) * covariance + q * np.eye(12)) @ (delta / sd) / sd,
     }
-    found = {"scaled": variants.scaled(test, direction, spread), "shrunk": variants.shrunk(train, test, direction, spread, np.random.default_rng(0))}
+    found = {
+        "scaled": variants.scaled(test, direction, spread),
+        "shrunk": variants.shrunk(train, test, direction, spread, np.random.default_rng(0)),
+    }
     assert found["shrunk"].shrinkage == pytest.approx(q, rel=1e-5)
     for name, w in weights.items():
-        assert found[name].balanced_accuracy == pytest.approx(plain_balanced(test.labels, plain_calls(z, w, w @ middle)))
+        assert found[name].balanced_accuracy == pytest.approx(
+            plain_balanced(test.labels, plain_calls(z, w, w @ middle))
+        )
         assert found[name].auroc == pytest.approx(roc_auc_score(test.labels, z @ w))
         assert found[name].cosine == pytest.approx(w @ delta / np.linalg.norm(w) / np.linalg.norm(delta), abs=1e-4)
 
@@ -367,12 +432,22 @@ def test_comparison_of_splits(mixed):
         assert (np.bincount(fold) == sizes).all()
         random.append(right(fold))
     paired = left_out - np.mean(random, 0)
-    balanced = [np.mean([v[rows.labels == label].mean() for label in (0, 1)]) for v in (left_out, np.mean(random, 0), paired)]
-    assert (found.left_out_balanced_accuracy, found.random_balanced_accuracy, found.difference) == pytest.approx(tuple(balanced))
+    balanced = [
+        np.mean([v[rows.labels == label].mean() for label in (0, 1)]) for v in (left_out, np.mean(random, 0), paired)
+    ]
+    assert (found.left_out_balanced_accuracy, found.random_balanced_accuracy, found.difference) == pytest.approx(
+        tuple(balanced)
+    )
     assert (found.left_out_accuracy, found.random_accuracy) == pytest.approx((left_out.mean(), np.mean(random)))
-    assert found.random_sd == pytest.approx(np.std([np.mean([r[rows.labels == label].mean() for label in (0, 1)]) for r in random], ddof=1))
+    assert found.random_sd == pytest.approx(
+        np.std([np.mean([r[rows.labels == label].mean() for label in (0, 1)]) for r in random], ddof=1)
+    )
     for k, own in enumerate(found.by_category):
-        assert (own.n, own.left_out, own.random) == (sizes[k], pytest.approx(left_out[rows.code == k].mean()), pytest.approx(np.mean(random, 0)[rows.code == k].mean()))
+        assert (own.n, own.left_out, own.random) == (
+            sizes[k],
+            pytest.approx(left_out[rows.code == k].mean()),
+            pytest.approx(np.mean(random, 0)[rows.code == k].mean()),
+        )
     sums = np.array([[paired[(rows.code == k) & (rows.labels == label)].sum() for label in (0, 1)] for k in range(6)])
     variance, freedom = intervals.cluster_variance(sums, rows.cells())
     half = student.ppf(0.975, freedom) * math.sqrt(variance)

@@ -1,4 +1,4 @@
-"""Whether the p-values and intervals keep their promise, in simulation. Seeds are fixed, so a run is the same each time;
+"""Whether the p-values and intervals keep their promise, in simulation. Seeds are fixed, so every run is the same;
 the tolerances are about three standard errors of the number of runs.
 """
 
@@ -126,10 +126,14 @@ def test_the_paired_difference_covers_nothing_there():
 def rows(values: np.ndarray, labels: np.ndarray, code: np.ndarray, prefix: str) -> Rows:
     ids = tuple(f"{prefix}{i:03d}" for i in range(len(labels)))
     names = tuple(f"{prefix if prefix != 'shared' else 'x'}{k:02d}" for k in range(code.max() + 1))
-    return Rows(prefix, values, labels.astype(np.int8), names, code, ids, np.arange(len(labels)), float(np.abs(values).max()))
+    return Rows(
+        prefix, values, labels.astype(np.int8), names, code, ids, np.arange(len(labels)), float(np.abs(values).max())
+    )
 
 
-def noise(rng: np.random.Generator, *, categories: int, effect: float, shared: bool, mixed_labels: bool) -> tuple[Rows, Rows]:
+def noise(
+    rng: np.random.Generator, *, categories: int, effect: float, shared: bool, mixed_labels: bool
+) -> tuple[Rows, Rows]:
     """No direction: rows scatter round their category's mean; labels are the category's own, or drawn inside it."""
     made, d = [], 8
     means = rng.normal(0, effect, (categories, d))
@@ -145,7 +149,9 @@ def noise(rng: np.random.Generator, *, categories: int, effect: float, shared: b
         made.append(rows(values, labels, code, prefix))
     if shared:
         test = made[1]
-        made[1] = Rows(test.name, test.values, test.labels, made[0].categories, test.code, test.ids, test.order, test.largest)
+        made[1] = Rows(
+            test.name, test.values, test.labels, made[0].categories, test.code, test.ids, test.order, test.largest
+        )
     return made[0], made[1]
 
 

@@ -60,6 +60,9 @@ RAW = npz_bytes(TRAIN)
 SOME = raw_members(TRAIN)
 FLOATS = r"float16, float32 and float64 are read"
 
+# One line a case: the table is read down, not across.
+# fmt: off
+# ruff: noqa: E501
 # Pickles
 refuse("object ids", changed(ids=IDS.astype(object)), r'member "ids": it holds pickled .* never opened; .*dtype=str')
 refuse("ragged rows", changed(activations=objects([row[: 3 + i % 2] for i, row in enumerate(X)])), r'"activations": it holds pickled')
@@ -203,6 +206,8 @@ refuse("a mapping to nothing", TRAIN, r'it has no member "other"', TEST, "--map"
 refuse("a mapping of nothing", TRAIN, r'--map: "colour=acts" maps no member', TEST, "--map", "colour=acts")
 accept("mapped names", {"acts": X, "labels": Y, "ids": IDS, "categories": KINDS}, {("acts" if k == "activations" else k): v for k, v in TEST.items()}, "--map", "activations=acts")
 
+# fmt: on
+
 
 def raw_of(members) -> bytes:
     return members if isinstance(members, bytes) else npz_bytes(members)
@@ -223,7 +228,9 @@ def command(folder, capsys, train, test, options=()) -> tuple[int, str, str, boo
     output = folder / "study.json"
     code = study_command.main([*paths, "--repeats", "9", "--split-repeats", "2", "--output", str(output), *options])
     captured = capsys.readouterr()
-    assert sorted(p.name for p in folder.iterdir() if p != output) == ["test.npz", "train.npz"], "something half-written"
+    assert sorted(p.name for p in folder.iterdir() if p != output) == ["test.npz", "train.npz"], (
+        "something half-written"
+    )
     return code, captured.out, captured.err, output.exists()
 
 

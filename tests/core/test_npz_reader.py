@@ -28,7 +28,13 @@ def activations(draw):
     shape = draw(st.tuples(st.integers(1, 9), st.integers(1, 5)))
     width = 8 * int(kind[-1])
     most = float(np.finfo(kind).max) if width < 64 else 1e99
-    return draw(arrays.arrays(kind, shape, elements=st.floats(-most, most, width=min(width, 64), **FINITE) if width < 64 else st.floats(-1e99, 1e99)))
+    return draw(
+        arrays.arrays(
+            kind,
+            shape,
+            elements=st.floats(-most, most, width=min(width, 64), **FINITE) if width < 64 else st.floats(-1e99, 1e99),
+        )
+    )
 
 
 def members(values: np.ndarray) -> dict:
@@ -119,12 +125,18 @@ def test_declared_bits(kind, stored_as, declared):
     pytest.importorskip("ml_dtypes", reason="the optional package for bfloat16 is not installed")
     made = planted()
     bits = half_bits(made["activations"], kind)
-    made["activations"] = bits.view("V2") if stored_as == "V2" else bits.astype(stored_as) if "u" in stored_as else bits.view("<i2")
+    made["activations"] = (
+        bits.view("V2") if stored_as == "V2" else bits.astype(stored_as) if "u" in stored_as else bits.view("<i2")
+    )
     if declared == "member":
         made["bits"] = kind
     found = read_export(npz_bytes(made), bits=kind if declared == "option" else None)
     assert found.dtype == kind
-    whole = bits.view(np.float16).astype(np.float32) if kind == "float16" else (bits.astype(np.uint32) << 16).view(np.float32)
+    whole = (
+        bits.view(np.float16).astype(np.float32)
+        if kind == "float16"
+        else (bits.astype(np.uint32) << 16).view(np.float32)
+    )
     np.testing.assert_array_equal(found.activations.astype(np.float32), whole)
     assert found.largest == np.abs(whole).max()
 
@@ -148,7 +160,12 @@ def test_bfloat16_without_its_package(monkeypatch):
 
 def test_metadata_and_texts():
     made = planted(4, categories=2)
-    made |= {"model": "  org/model ", "layer": np.array([12]), "pooling": np.bytes_("last token"), "extra": np.arange(3)}
+    made |= {
+        "model": "  org/model ",
+        "layer": np.array([12]),
+        "pooling": np.bytes_("last token"),
+        "extra": np.arange(3),
+    }
     made["ids"] = np.array(["b ", " a", "cafe\u0301", "<b>"])
     made["categories"] = np.array([b"x", "caf\u00e9".encode(), b"x", b"=1"])
     found = read_export(npz_bytes(made))
