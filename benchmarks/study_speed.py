@@ -191,12 +191,13 @@ def apart(exports: tuple[Export, Export], train: Rows, test: Rows, mine: float) 
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.npz"
-        members = dict(
-            activations=exports[0].activations,
-            labels=exports[0].labels,
-            ids=np.array(exports[0].ids),
-            categories=np.array(exports[0].categories),
-        )
+        export = exports[0]
+        members = {
+            "activations": export.activations,
+            "labels": export.labels,
+            "ids": np.array(export.ids),
+            "categories": np.array(export.categories),
+        }
         np.savez(path, **members)
 
         def load() -> None:

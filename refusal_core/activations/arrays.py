@@ -78,7 +78,7 @@ def check_values(rows: np.ndarray, ids: tuple[str, ...], where: str) -> float:
 def _largest(block: np.ndarray) -> float:
     """max |x|; NaN or infinity when there is one."""
     if block.dtype == np.float16:
-        # Without its sign bit a half's bits rise with its magnitude, NaN and infinity on top: 100 times faster than min.
+        # Without its sign bit a half's bits rise with its magnitude, NaN and infinity on top: 100 times faster.
         bits = np.bitwise_and(block.view(np.uint16), 0x7FFF).max()
         return float(np.uint16(bits).view(np.float16))
     low, high = float(block.min()), float(block.max())

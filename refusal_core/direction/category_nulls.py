@@ -56,7 +56,8 @@ def shuffled_categories(
     """The null over whole-category labelings; a category of both files moves in both.
 
     All labelings are listed when there are at most 5,000, otherwise `repeats` are drawn. Block permutation as in
-    Winkler et al. (2015), "Multi-level block permutation". Labelings that leave the test file one class are left out of both.
+    Winkler et al. (2015), "Multi-level block permutation". Labelings that leave the test file one class are left
+    out of both.
     """
     moves = movable(train, test)
     if isinstance(moves, NotAvailable):

@@ -109,7 +109,8 @@ def _about_interval(interval: CategoryInterval | NotAvailable) -> Iterator[str]:
         if interval.effective_categories[label] < UNEVEN * k:
             yield (
                 f"Categories of label {label} differ much in size "
-                f"({k} weigh as {interval.effective_categories[label]:.1f}): such intervals cover 0.89 to 0.94 rather than 0.95."
+                f"({k} weigh as {interval.effective_categories[label]:.1f}): such intervals cover 0.89 to 0.94 rather "
+                "than 0.95."
             )
 
 

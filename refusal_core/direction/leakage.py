@@ -106,7 +106,7 @@ def _row_keys(rows: Rows, wide: bool, job: Job) -> Iterator[tuple[int, bytes]]:
 def _near_rows(
     train: Rows, test: Rows, rng: np.random.Generator, job: Job
 ) -> tuple[dict[int, tuple[int, float]], float | None, float | None, int]:
-    """Near test rows to (training row, distance); the distance that makes one near; the least; how many were compared."""
+    """Near test rows to (training row, distance); the distance that makes one near; the least; rows compared."""
     if train.n < 3:
         return {}, None, None, 0
     mean, scale = _standard(train, job)

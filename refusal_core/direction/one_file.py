@@ -9,9 +9,9 @@ from refusal_core.direction import findings, plan
 from refusal_core.direction.describe import describe, describe_input
 from refusal_core.direction.fit import fit
 from refusal_core.direction.intervals import NotAvailable
+from refusal_core.direction.result import Settings, Study, random_streams
 from refusal_core.direction.rows import rows_of
 from refusal_core.direction.splits import compare_splits
-from refusal_core.direction.study import Settings, Study, random_streams
 from refusal_core.jobs import Job
 
 _REASON = NotAvailable("one pooled file was given, so there is no test file")

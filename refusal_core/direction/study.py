@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -14,16 +13,14 @@ from refusal_core.direction import findings, plan
 from refusal_core.direction.baselines import category_identity, majority
 from refusal_core.direction.category_nulls import shuffled_categories
 from refusal_core.direction.describe import describe, describe_input, split_name
-from refusal_core.direction.fit import fit, margins
-from refusal_core.direction.geometry import Geometry, geometry, spread
+from refusal_core.direction.fit import Direction, fit, margins
+from refusal_core.direction.geometry import geometry, spread
 from refusal_core.direction.intervals import (
-    CategoryInterval,
-    LeaveOneOut,
     NotAvailable,
     category_interval,
     leave_one_category_out,
 )
-from refusal_core.direction.leakage import Leakage, leakage
+from refusal_core.direction.leakage import leakage
 from refusal_core.direction.nulls import (
     Null,
     fitted,
@@ -35,118 +32,22 @@ from refusal_core.direction.nulls import (
     summary,
     within_categories,
 )
+from refusal_core.direction.one_file import one_file
+from refusal_core.direction.result import Settings, Study, random_streams
 from refusal_core.direction.rows import Rows, rows_of
 from refusal_core.direction.scores import (
-    MacroAverage,
     TestScores,
-    ThresholdShift,
     correct_cells,
     macro_average,
     score,
     threshold_shift,
 )
-from refusal_core.direction.splits import REPEATS as SPLIT_REPEATS
-from refusal_core.direction.splits import SplitComparison, compare_splits, pooled
+from refusal_core.direction.splits import compare_splits, pooled
 from refusal_core.direction.variants import scaled, shrunk
-from refusal_core.errors import InputError
 from refusal_core.jobs import Job
-from refusal_core.limits import STUDY_REPEATS
-from refusal_core.reports import to_json
-from refusal_core.versions import versions
 
-SCHEMA = "refusal-study/1"
 ROW_CLAIM = "labels carry nothing given the rows; it is easy to reject where rows of one category resemble each other"
 WITHIN_CLAIM = "given its category, a row's label carries nothing"
-_STREAMS = (
-    "shuffled labels",
-    "random directions",
-    "categories",
-    "within",
-    "bootstrap",
-    "leakage",
-    "covariance",
-    "splits",
-)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
-    products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export.
-    """
-
-    repeats: int = 999
-    seed: int = 0
-    split_repeats: int = SPLIT_REPEATS
-    threads: int = 1
-    model: str | None = None
-    layer: str | None = None
-    pooling: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, least, most in (
-            ("repeats", 1, STUDY_REPEATS),
-            ("seed", 0, 2**63 - 1),
-            ("split_repeats", 1, 1_000),
-            ("threads", 1, 1_024),
-        ):
-            value = getattr(self, name)
-            if not least <= value <= most:
-                raise InputError(
-                    f"it is {value:,}",
-                    where=f"--{name.replace('_', '-')}",
-                    why=f"{least:,} to {most:,} is possible",
-                    fix="give another number",
-                )
-
-    def described(self) -> dict[str, str | None]:
-        """What the user says of the export."""
-        return {"model": self.model, "layer": self.layer, "pooling": self.pooling}
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """The result. Sections that are undefined are a NotAvailable with the reason; `sections` is what is written.
-
-    Beside the sections, for drawing: `unit` [d] the direction and `projections` [n] of the test rows in the file's own
-    coordinates (empty when one pooled file was given).
-    """
-
-    headline: str
-    inputs: dict
-    extraction: dict
-    seen_categories: tuple[str, ...]
-    split: str
-    direction: dict
-    test: TestScores | NotAvailable
-    macro_average: MacroAverage | NotAvailable
-    threshold_shift: ThresholdShift | NotAvailable
-    leave_one_category_out: LeaveOneOut | NotAvailable
-    baselines: dict
-    nulls: dict
-    interval: CategoryInterval | NotAvailable
-    leakage: Leakage | NotAvailable
-    geometry: Geometry | NotAvailable
-    variants: dict | NotAvailable
-    split_comparison: SplitComparison | NotAvailable
-    seed: int
-    repeats: int | None
-    warnings: tuple[str, ...]
-    unit: np.ndarray = field(repr=False)
-    projections: np.ndarray = field(repr=False)
-    held_out_only: bool = False
-
-    def sections(self) -> dict:
-        """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
-        names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "held_out_only")]
-        if self.held_out_only:
-            names = [name for name in names if name not in ("nulls", "interval", "split_comparison")]
-        found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
-        return {**found, "versions": versions(("refusal-core", "numpy", "scipy"))}
-
-    def to_json(self) -> str:
-        """study.json: strict JSON with a line break at its end."""
-        return to_json(self.sections(), indent=2) + "\n"
 
 
 def study(train: Export, test: Export | None, settings: Settings | None = None, job: Job | None = None) -> Study:
@@ -157,8 +58,6 @@ def study(train: Export, test: Export | None, settings: Settings | None = None, 
     settings, job = settings or Settings(), job or Job()
     with limited(settings.threads):
         if test is None:
-            from refusal_core.direction.one_file import one_file
-
             return one_file(train, settings, job)
         return _study(train, test, settings, job, held_out_only=False)
 
@@ -174,7 +73,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
     notes = [*train.notes, *test.notes, *check_pair(train, test)]
     extraction, differing = describe(settings.described(), train, test)
     fitted_on, scored_on = rows_of(train), rows_of(test)
-    job.start(plan.blocks_of(fitted_on, scored_on, settings.split_repeats, held_out_only), "blocks")
+    job.start(plan.blocks_of(fitted_on, scored_on, settings, held_out_only), "blocks")
     streams = random_streams(settings.seed)
 
     direction = fit(fitted_on, job)
@@ -233,37 +132,39 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
 
 
 def _drawn(
-    train: Rows, test: Rows, direction, scores: TestScores, settings: Settings, streams: dict, job: Job
+    train: Rows, test: Rows, direction: Direction, scores: TestScores, settings: Settings, streams: dict, job: Job
 ) -> tuple[object, dict[str, Null | NotAvailable]]:
     """Random directions and the three nulls, or the reason why there are none."""
     observed, repeats = scores.balanced_accuracy, settings.repeats
     if observed is None:
         reason = NotAvailable("the test file holds one class, so balanced accuracy is undefined")
         return reason, dict.fromkeys(("shuffled_labels", "shuffled_categories", "within_categories"), reason)
-    sets = [
-        fitted(train, direction, shuffled_labels(train, repeats, streams["shuffled labels"]), job),
-        random_directions(train, direction, repeats, streams["random directions"]),
-    ]
-    shuffled, random = scores_of(test, direction, sets, job)
-    del sets  # the next null needs the room
+    shuffled, random = np.empty(repeats), np.empty(repeats)
+    for part in plan.parts(repeats):
+        sets = [
+            fitted(train, direction, shuffled_labels(train, part.stop - part.start, streams["shuffled labels"]), job),
+            random_directions(train, direction, part.stop - part.start, streams["random directions"]),
+        ]
+        shuffled[part], random[part] = scores_of(test, direction, sets, job)
+        del sets  # the next ones need the room
     nulls = {"shuffled_labels": null(shuffled, observed, claim=ROW_CLAIM, labelings=None)}
     nulls["shuffled_categories"] = shuffled_categories(
         train, test, direction, observed, repeats, streams["categories"], job
     )
-    labels = within_categories(train, repeats, streams["within"])
-    if isinstance(labels, NotAvailable):
-        nulls["within_categories"] = labels
-    else:
-        inside = scores_of(test, direction, [fitted(train, direction, labels, job)], job)[0]
-        nulls["within_categories"] = null(inside, observed, claim=WITHIN_CLAIM, labelings=labelings_within(train))
+    nulls["within_categories"] = _within(train, test, direction, observed, repeats, streams["within"], job)
     return summary(random), nulls
 
 
-def random_streams(seed: int) -> dict[str, np.random.Generator]:
-    """One generator a use, so that no number depends on which other sections were drawn."""
-    return {
-        name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(_STREAMS)
-    }
+def _within(
+    train: Rows, test: Rows, direction: Direction, observed: float, repeats: int, rng: np.random.Generator, job: Job
+) -> Null | NotAvailable:
+    scores = np.empty(repeats)
+    for part in plan.parts(repeats):
+        labels = within_categories(train, part.stop - part.start, rng)
+        if isinstance(labels, NotAvailable):
+            return labels
+        scores[part] = scores_of(test, direction, [fitted(train, direction, labels, job)], job)[0]
+    return null(scores, observed, claim=WITHIN_CLAIM, labelings=labelings_within(train))
 
 
 @contextlib.contextmanager

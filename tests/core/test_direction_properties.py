@@ -239,3 +239,16 @@ def test_json_is_strict_whatever_is_undefined():
     one_class = dataclasses.replace(test, labels=np.zeros_like(test.labels))
     for found in (study(train, one_class, FEW), study(train, None, FEW), held_out(train, one_class, FEW)):
         json.loads(found.to_json(), parse_constant=lambda name: pytest.fail(f"{name} was written"))
+
+
+def test_many_repeats_are_drawn_in_parts_that_change_nothing(monkeypatch):
+    train, test = pair(n=60, signal=0.6)
+    test = dataclasses.replace(test, categories=train.categories)
+    mixed = dataclasses.replace(train, labels=np.random.default_rng(0).permutation(train.labels))
+    for file in (train, mixed):
+        whole = study(file, test, FEW)
+        with monkeypatch.context() as patch:
+            patch.setattr("refusal_core.direction.plan.TOGETHER", 5)
+            parted = study(file, test, FEW)
+        assert parted.nulls == whole.nulls
+        assert parted.baselines == whole.baselines
