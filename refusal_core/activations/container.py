@@ -206,7 +206,7 @@ def _checked_members(archive: zipfile.ZipFile, buffer: memoryview, name: str) ->
         )
     members: dict[str, Member] = {}
     for info in infos:
-        if info.is_dir():
+        if info.filename.endswith("/"):
             continue
         member = _checked(info, buffer, name)
         if member.key in members:

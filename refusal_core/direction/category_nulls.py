@@ -15,7 +15,7 @@ import numpy as np
 from refusal_core.direction.fit import Direction
 from refusal_core.direction.intervals import NotAvailable
 from refusal_core.direction.nulls import Null, null
-from refusal_core.direction.rows import Rows, blocks, group_sums
+from refusal_core.direction.rows import Rows, group_sums, wide_blocks
 from refusal_core.jobs import Job
 
 LISTED = 5_000  # labelings that are all listed rather than drawn
@@ -113,8 +113,9 @@ def _scores(train: Rows, test: Rows, direction: Direction, moves: Movable, label
     sums = group_sums(train, train.code, k, job) - moves.rows[:, None] * direction.mean
     sums /= train.largest  # squares of any scale stay in range
     projected = np.empty((test.n, k))
-    for where, values in blocks(test, job):
-        projected[where] = (values.astype(np.float64) - direction.mean) / train.largest @ sums.T
+    for where, centred in wide_blocks(test, job, direction.mean):
+        centred /= train.largest
+        projected[where] = centred @ sums.T
     by_category = np.argsort(test.code, kind="stable")
     starts = np.searchsorted(test.code[by_category], np.arange(len(test.categories)))
     projected, gram = projected[by_category], sums @ sums.T

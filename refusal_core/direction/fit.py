@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refusal_core.direction.rows import Rows, blocks, group_sums
+from refusal_core.direction.rows import Rows, group_sums, wide_blocks
 from refusal_core.errors import InputError
 from refusal_core.jobs import Job
 
@@ -75,6 +75,6 @@ def margins(rows: Rows, weights: np.ndarray, midpoint: np.ndarray, job: Job | No
     Taking the midpoint off first keeps the call of a row when all data are shifted far away.
     """
     found = np.empty(rows.n)
-    for where, values in blocks(rows, job or Job()):
-        found[where] = (values.astype(np.float64) - midpoint) @ weights
+    for where, centred in wide_blocks(rows, job or Job(), midpoint):
+        found[where] = centred @ weights
     return found

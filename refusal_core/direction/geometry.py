@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refusal_core.direction.fit import Direction
-from refusal_core.direction.rows import Rows, blocks
+from refusal_core.direction.rows import Rows, wide_blocks
 from refusal_core.direction.scores import auroc, balanced_accuracy, correct_cells
 from refusal_core.jobs import Job
 
@@ -55,8 +55,10 @@ def spread(train: Rows, direction: Direction, job: Job | None = None) -> Spread:
     """Variances in one pass, centred on the class means, so that an offset costs no digits."""
     means = np.stack([direction.midpoint - direction.delta / 2, direction.midpoint + direction.delta / 2])
     squares = np.zeros(train.d)
-    for where, values in blocks(train, job or Job()):
-        centred = (values.astype(np.float64) - means[train.labels[where]]) / train.largest
+    for where, centred in wide_blocks(train, job or Job()):
+        for label in (0, 1):
+            np.subtract(centred, means[label], out=centred, where=train.labels[where, None] == label)
+        centred /= train.largest
         squares += np.einsum("ij,ij->j", centred, centred)
     n0, n1 = direction.counts
     n = n0 + n1

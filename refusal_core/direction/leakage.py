@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from refusal_core.direction.rows import Centred32, Rows, block_rows, blocks, group_sums
+from refusal_core.direction.rows import Centred32, Rows, block_rows, blocks, group_sums, wide_blocks
 from refusal_core.direction.scores import balanced_accuracy, correct_cells
 from refusal_core.jobs import Job
 
@@ -123,8 +123,8 @@ def _standard(train: Rows, job: Job) -> tuple[np.ndarray, np.ndarray]:
     """Mean [d], and 1 / sd [d] with 0 where the training rows do not vary."""
     mean = group_sums(train, np.zeros(train.n, np.intp), 1, job)[0] / train.n
     squares = np.zeros(train.d)
-    for _, values in blocks(train, job):
-        centred = (values.astype(np.float64) - mean) / train.largest
+    for _, centred in wide_blocks(train, job, mean):
+        centred /= train.largest
         squares += np.einsum("ij,ij->j", centred, centred)
     sd = np.sqrt(squares / train.n) * train.largest
     return mean, np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > train.largest * 1e-12)

@@ -88,15 +88,26 @@ def blocks(rows: Rows, job: Job) -> Iterator[tuple[slice, np.ndarray]]:
         job.advance()
 
 
+def wide_blocks(rows: Rows, job: Job, centre: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    """`blocks` as float64, less `centre` [d]. One buffer serves all: fresh memory for each costs as much as the work."""
+    buffer = np.empty((min(block_rows(rows.d), rows.n), rows.d))
+    for where, values in blocks(rows, job):
+        wide = buffer[: len(values)]
+        wide[...] = values
+        if centre is not None:
+            wide -= centre
+        yield where, wide
+
+
 def group_sums(rows: Rows, group: np.ndarray, groups: int, job: Job) -> np.ndarray:
     """float64 [groups, d]: sums of the rows of each group; `group` [n] holds the index of each row's group."""
     totals = np.zeros((groups, rows.d))
-    for where, values in blocks(rows, job):
+    for where, values in wide_blocks(rows, job):
         present, index = np.unique(group[where], return_inverse=True)
         count = len(index)
         # A sparse product adds row after row in file order, whatever the BLAS and its threads.
         indicator = csr_array((np.ones(count), (index, np.arange(count))), shape=(len(present), count))
-        totals[present] += indicator @ np.ascontiguousarray(values, dtype=np.float64)
+        totals[present] += indicator @ values
     return totals
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from refusal_core.direction.intervals import NotAvailable, cluster_variance, too_few_categories
-from refusal_core.direction.rows import Rows, blocks, group_sums
+from refusal_core.direction.rows import Rows, group_sums, wide_blocks
 from refusal_core.direction.scores import balanced_accuracy
 from refusal_core.jobs import Job
 from refusal_core.metrics.intervals import LEVEL
@@ -99,9 +99,10 @@ def out_of_fold(rows: Rows, fold: np.ndarray, folds: int, job: Job) -> np.ndarra
     means = (sums.sum(0) - sums) / (counts.sum(0) - counts)[:, :, None]
     deltas, midpoints = means[:, 1] - means[:, 0], means.mean(1)
     calls = np.empty(rows.n, bool)
-    for where, values in blocks(rows, job):
+    for where, centred in wide_blocks(rows, job):
         own = fold[where]
-        calls[where] = np.einsum("ij,ij->i", values.astype(np.float64) - midpoints[own], deltas[own]) >= 0
+        centred -= midpoints[own]
+        calls[where] = np.einsum("ij,ij->i", centred, deltas[own]) >= 0
     return calls == (rows.labels == 1)
 
 

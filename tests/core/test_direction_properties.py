@@ -242,7 +242,7 @@ def test_json_is_strict_whatever_is_undefined():
 
 
 def test_many_repeats_are_drawn_in_parts_that_change_nothing(monkeypatch):
-    """But for shuffles within categories, whose draws go category by category: there the parts only have to be whole."""
+    """But for shuffles within categories, whose draws go category by category: the parts need only be whole."""
     train, test = pair(n=60, signal=0.6)
     mixed = dataclasses.replace(train, labels=np.random.default_rng(0).permutation(train.labels))
     whole = study(mixed, test, FEW)
