@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from refusal_core.activations.npz import Export, read_export
 from refusal_core.direction import geometry, intervals, leakage, nulls, scores, variants
 from refusal_core.direction.fit import fit, margins
+from refusal_core.direction.result import random_streams
 from refusal_core.direction.rows import Rows, rows_of
 from refusal_core.jobs import Job
 
@@ -83,18 +84,18 @@ def loop(
 
 def ours(train: Rows, test: Rows, repeats: int) -> np.ndarray:
     """Fit, scores, shuffles, random directions, intervals; the shuffles' scores."""
-    job = Job()
+    job, streams = Job(), random_streams(1)
     direction = fit(train, job)
     margin = margins(test, direction.unit, direction.midpoint, job)
     found = scores.score(test, margin, frozenset(train.categories))
     sets = [
-        nulls.fitted(train, direction, nulls.shuffled_labels(train, repeats, np.random.default_rng(1)), job),
-        nulls.random_directions(train, direction, repeats, np.random.default_rng(2)),
+        nulls.fitted(train, direction, nulls.shuffled_labels(train, repeats, streams["shuffled labels"]), job),
+        nulls.random_directions(train, direction, repeats, streams["random directions"]),
     ]
     shuffled, random = nulls.scores_of(test, direction, sets, job)
     nulls.null(shuffled, found.balanced_accuracy, claim="", labelings=None)
     nulls.summary(random)
-    intervals.category_interval(scores.correct_cells(test, margin >= 0), test.cells(), np.random.default_rng(3))
+    intervals.category_interval(scores.correct_cells(test, margin >= 0), test.cells(), streams["bootstrap"])
     return shuffled
 
 
@@ -128,7 +129,7 @@ def measure(n: int, d: int, repeats: int, dtype: type) -> bool:
     train, test = (rows_of(export) for export in exports)
     runs, few = (5, 12) if n <= 2_000 else (3, 6)
     x, y, z, w = train.values, train.labels == 1, test.values, test.labels == 1
-    labels = nulls.shuffled_labels(train, repeats, np.random.default_rng(1))
+    labels = nulls.shuffled_labels(train, repeats, random_streams(1)["shuffled labels"])
 
     mine, plain = alternating(
         lambda: ours(train, test, repeats), lambda: loop(x, y, z, w, labels[:few], np.random.default_rng(0)), runs

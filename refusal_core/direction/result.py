@@ -112,6 +112,6 @@ class Study:
 
 def random_streams(seed: int) -> dict[str, np.random.Generator]:
     """One generator a use, so that no number depends on which other sections were drawn."""
-    return {
-        name: np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k,))) for k, name in enumerate(_STREAMS)
-    }
+    seeds = (np.random.SeedSequence(seed, spawn_key=(k,)) for k in range(len(_STREAMS)))
+    # SFC64 draws normal numbers 12% faster than the default, and they are a tenth of a small study.
+    return {name: np.random.Generator(np.random.SFC64(own)) for name, own in zip(_STREAMS, seeds, strict=True)}

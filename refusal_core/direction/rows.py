@@ -89,7 +89,7 @@ def blocks(rows: Rows, job: Job) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def wide_blocks(rows: Rows, job: Job, centre: np.ndarray | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-    """`blocks` as float64, less `centre` [d]. One buffer serves all: fresh memory for each costs as much as the work."""
+    """`blocks` as float64, less `centre` [d]. One buffer serves all: fresh memory costs as much as the work."""
     buffer = np.empty((min(block_rows(rows.d), rows.n), rows.d))
     for where, values in blocks(rows, job):
         wide = buffer[: len(values)]
