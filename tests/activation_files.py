@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +72,8 @@ def npy_header(descr: str, shape: str, data: bytes = b"", version: int = 1, leng
 def archive(members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> bytes:
     """A zip of raw members, names as given, also twice."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", method) as out:
+    with zipfile.ZipFile(file, "w", method) as out, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a name that is given twice
         for name, data in members:
             info = zipfile.ZipInfo(name)
             info.compress_type = method
@@ -111,7 +112,3 @@ def write(folder: Path, name: str, raw: bytes) -> Path:
     path = folder / name
     path.write_bytes(raw)
     return path
-
-
-def deflated_zeros(size: int) -> bytes:
-    return zlib.compress(bytes(size), 9)
