@@ -8,7 +8,7 @@ import numpy as np
 
 from refusal_core.activations.columns import metadata_text
 from refusal_core.activations.npz import METADATA, Export
-from refusal_core.direction.rows import Rows, rows_of
+from refusal_core.direction.rows import Rows
 
 NOT_STATED = "not stated"
 
@@ -36,9 +36,8 @@ def describe(
     return section, tuple(warnings)
 
 
-def describe_input(export: Export) -> Mapping[str, object]:
+def describe_input(export: Export, rows: Rows) -> Mapping[str, object]:
     """The `inputs` entry of one file."""
-    rows = rows_of(export)
     n0, n1 = rows.label_counts
     sizes = np.bincount(rows.code).tolist()
     return {

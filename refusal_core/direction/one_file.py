@@ -27,7 +27,7 @@ def one_file(export: Export, settings: Settings, job: Job) -> Study:
     comparison = compare_splits(rows, random_streams(settings.seed)["splits"], settings.split_repeats, job)
     return Study(
         headline=findings.one_file_headline(comparison),
-        inputs={"train": describe_input(export), "test": None},
+        inputs={"train": describe_input(export, rows), "test": None},
         extraction=extraction,
         seen_categories=(),
         split="one pooled file",

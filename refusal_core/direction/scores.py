@@ -76,7 +76,7 @@ class ThresholdShift:
     """How far the test file's own midpoint lies above the threshold, in pooled within-class sd of the test projections.
 
     `d_prime` is the distance of the two test class means in that sd. `oracle_balanced_accuracy` is at the test file's
-    own midpoint: it uses test labels and says only whether the threshold travelled. None where undefined.
+    own midpoint, turned as in training: it says only whether the threshold travelled. None where undefined.
     """
 
     shift: float | None
@@ -162,7 +162,7 @@ def threshold_shift(margin: np.ndarray, labels: np.ndarray) -> ThresholdShift:
     means = [float(group.mean()) for group in groups]
     squares = sum(float(((group - mean) ** 2).sum()) for group, mean in zip(groups, means, strict=True))
     own = (means[0] + means[1]) / 2
-    calls = (margin >= own) if means[1] >= means[0] else (margin <= own)
+    calls = margin >= own
     correct = np.array([np.count_nonzero(~calls[labels == 0]), np.count_nonzero(calls[labels == 1])])
     oracle = balanced_accuracy(correct, np.array([len(group) for group in groups]))
     sd = math.sqrt(squares / (len(margin) - 2)) if len(margin) > 2 else 0.0

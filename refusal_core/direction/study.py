@@ -96,7 +96,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         if shared:
             comparison = compare_splits(pooled(fitted_on, scored_on), streams["splits"], settings.split_repeats, job)
     result = {
-        "inputs": {"train": describe_input(train), "test": describe_input(test)},
+        "inputs": {"train": describe_input(train, fitted_on), "test": describe_input(test, scored_on)},
         "extraction": extraction,
         "seen_categories": shared,
         "split": split_name(shared, scored_on),
