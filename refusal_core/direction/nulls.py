@@ -16,7 +16,7 @@ import numpy as np
 
 from refusal_core.direction.fit import Direction
 from refusal_core.direction.intervals import NotAvailable
-from refusal_core.direction.rows import Centred32, Rows, blocks
+from refusal_core.direction.rows import Centred32, Rows, blocks, power_of_two
 from refusal_core.jobs import Job
 
 
@@ -26,7 +26,8 @@ class Null:
 
     `tail_fraction` is the share of scores at or above the observed one, `lower_tail_fraction` at or below. `p_value` is
     (b + 1) / (m + 1) for draws and b / m when all m labelings were listed, the true one among them; `smallest_p_value`
-    is the least that it can be. `claim` says what a small p-value speaks against.
+    is the least that it can be; `labelings` counts them, where that is known. `claim` says what a small p-value speaks
+    against.
     """
 
     repeats: int
@@ -117,12 +118,12 @@ def mixed_categories(rows: Rows) -> int:
     return int((rows.cells() > 0).all(1).sum())
 
 
-def labelings_within(rows: Rows) -> float:
-    """How many labelings a shuffle within categories can give; infinity over 1e308."""
+def labelings_within(rows: Rows) -> float | None:
+    """How many labelings a shuffle within categories can give; None over 1e307."""
     logarithm = sum(math.lgamma(a + b + 1) - math.lgamma(a + 1) - math.lgamma(b + 1) for a, b in rows.cells().tolist())
-    return (
-        float(round(math.exp(logarithm))) if logarithm < 30 else (math.exp(logarithm) if logarithm < 709 else math.inf)
-    )
+    if logarithm > 706:
+        return None
+    return float(round(math.exp(logarithm))) if logarithm < 30 else math.exp(logarithm)
 
 
 def fitted(train: Rows, direction: Direction, labels: np.ndarray, job: Job) -> DirectionSet:
@@ -146,7 +147,7 @@ def random_directions(train: Rows, direction: Direction, repeats: int, rng: np.r
     """Gaussian directions, each turned to the side of the training file's class 1; test labels play no part."""
     n0, n1 = direction.counts
     vectors = rng.standard_normal((repeats, train.d), dtype=np.float32)
-    scale = Centred32(train, direction.mean).scale
+    scale = power_of_two(train.largest)
     along = vectors @ (direction.delta * scale).astype(np.float32)
     vectors[along < 0] *= -1
     return DirectionSet(vectors, np.abs(along).astype(np.float64), (n0 - n1) / (2 * (n0 + n1)), scale)

@@ -124,7 +124,7 @@ class Centred32:
     """
 
     def __init__(self, rows: Rows, centre: np.ndarray) -> None:
-        self.scale = power_of_two(rows.largest)
+        self.scale = power_of_two(max(rows.largest, float(np.abs(centre).max())))
         self._wide = rows.values.dtype.itemsize == 8
         self._centre = centre if self._wide else (centre * self.scale).astype(np.float32)
         exact = centre * self.scale

@@ -83,6 +83,24 @@ def test_float32_near_its_ends_is_scored_as_in_the_middle(factor):
     )
 
 
+@pytest.mark.parametrize("factor", [0.0, 1e-60, 1e60])
+def test_a_test_file_of_quite_another_scale_is_scored_without_overflow(factor):
+    """All its rows lie on one side of every threshold, or at the origin: float32 says of them what float64 says."""
+    train, test = pair(signal=1.0, dtype=np.float64)
+    values = test.activations * factor
+    moved = dataclasses.replace(test, activations=values, largest=float(np.abs(values).max()))
+    rows, other = rows_of(train), rows_of(moved)
+    direction = fit(rows)
+    labels = nulls.shuffled_labels(rows, 19, np.random.default_rng(0))
+    with np.errstate(all="raise", under="ignore"):
+        ours = nulls.scores_of(other, direction, [nulls.fitted(rows, direction, labels, Job())], Job())[0]
+    x = rows.values
+    for found, own in zip(ours, labels, strict=True):
+        m1, m0 = x[own].mean(0), x[~own].mean(0)
+        calls = values @ (m1 - m0) >= (m1 - m0) @ (m1 + m0) / 2
+        assert found == (calls[test.labels == 1].mean() + (~calls[test.labels == 0]).mean()) / 2
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_rounding_only(seed, random):
