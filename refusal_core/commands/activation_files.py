@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import IO
 
 from refusal_core.activations.arrays import BITS
 from refusal_core.activations.npz import Export, map_argument, read_export
 from refusal_core.commands import terminal
 from refusal_core.jobs import Job
+from refusal_core.reports import atomic_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of the matrix products; another number may change the last digits (default: 1)",
     )
+
+
+@contextlib.contextmanager
+def opened(output: str) -> Iterator[IO[str]]:
+    """The file `output`, or stdout for "-"; opened before the work, so that one that cannot be written is found first."""
+    if output == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+    else:
+        with atomic_file(output) as file:
+            yield file
 
 
 def read(args: argparse.Namespace, paths: list[str], job: Job) -> list[Export]:

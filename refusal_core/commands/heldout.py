@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     settings = Settings(threads=args.threads)
-    with terminal.progress(NAME) as job:
+    with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
         train, test = activation_files.read(args, [args.train, args.test], job)
         result = held_out(train, test, settings, job)
-    study.write(result, args.output)
+        output.write(result.to_json())
     study.summarise(result)
     return 0

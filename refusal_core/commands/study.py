@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from refusal_core.commands import activation_files, terminal
 from refusal_core.direction.findings import split_sentence
@@ -14,7 +13,6 @@ from refusal_core.direction.study import Settings, Study
 from refusal_core.direction.study import study as run_study
 from refusal_core.errors import one_line
 from refusal_core.metrics.intervals import Rate
-from refusal_core.reports import atomic_file
 
 NAME = "study"
 HELP = "the full study of a refusal direction in two activation exports"
@@ -64,22 +62,12 @@ def run(args: argparse.Namespace) -> int:
         layer=args.layer,
         pooling=args.pooling,
     )
-    with terminal.progress(NAME) as job:
+    with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
         exports = activation_files.read(args, [args.train, *([args.test] if args.test else [])], job)
         result = run_study(exports[0], exports[1] if args.test else None, settings, job)
-    write(result, args.output)
+        output.write(result.to_json())
     summarise(result)
     return 0
-
-
-def write(result: Study, output: str) -> None:
-    """The result as JSON to the file `output`, or to stdout for "-"."""
-    if output == "-":
-        sys.stdout.write(result.to_json())
-        sys.stdout.flush()
-        return
-    with atomic_file(output) as file:
-        file.write(result.to_json())
 
 
 def summarise(result: Study) -> None:

@@ -179,6 +179,7 @@ def assert_valid(p: np.ndarray) -> None:
 CLAIMS = [
     ("rows", {"categories": 6, "effect": 0.0, "shared": False, "mixed_labels": False}),
     ("rows", {"categories": 6, "effect": 0.0, "shared": True, "mixed_labels": True}),
+    ("rows", {"categories": 6, "effect": 2.0, "shared": False, "mixed_labels": False}),
     ("within", {"categories": 6, "effect": 2.0, "shared": True, "mixed_labels": True}),
     ("within", {"categories": 6, "effect": 2.0, "shared": False, "mixed_labels": True}),
     ("categories", {"categories": 6, "effect": 2.0, "shared": True, "mixed_labels": False}),

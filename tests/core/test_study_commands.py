@@ -213,6 +213,23 @@ def test_no_file_is_written_over_its_input(paths, capsys):
     assert Path(paths[0]).read_bytes() == before
 
 
+@pytest.mark.parametrize("main", [study_command.main, heldout.main])
+def test_a_place_that_cannot_be_written_is_found_before_the_work(main, paths, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("refusal_core.commands.activation_files.read", lambda *_: pytest.fail("the files were read"))
+    assert main([*paths, "--output", str(tmp_path / "none" / "study.json")]) == 2
+    assert "the folder to write in does not exist" in capsys.readouterr().err
+    assert main([*paths, "--output", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("main", [study_command.main, heldout.main])
+def test_an_older_result_stays_when_an_input_is_refused(main, paths, tmp_path, capsys):
+    output = tmp_path / "study.json"
+    output.write_text("older")
+    assert main([paths[0], paths[0], "--output", str(output)]) == 2
+    assert "the same file" in capsys.readouterr().err
+    assert output.read_text() == "older"
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
