@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextlib.contextmanager
 def opened(output: str) -> Iterator[IO[str]]:
-    """The file `output`, or stdout for "-"; opened before the work, so that one that cannot be written is found first."""
+    """The file `output`, or stdout for "-"; opened before the work, so that a wrong place is found first."""
     if output == "-":
         yield sys.stdout
         sys.stdout.flush()

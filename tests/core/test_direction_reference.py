@@ -234,6 +234,13 @@ def test_drawn_categories_are_scored_as_listed_ones(monkeypatch):
     assert drawn.p_value == (sum(s >= observed for s in drawn.scores) + 1) / 201
 
 
+def test_the_true_labeling_is_always_among_those_that_reach_the_observed_score():
+    """Whatever rounding says of its own score: 1 / m is the least p-value, never 0."""
+    train, test = files(shared=True)
+    found = category_nulls.shuffled_categories(train, test, fit(train), 1.1, 0, np.random.default_rng(0), JOB)
+    assert found.p_value == found.smallest_p_value == 1 / found.repeats
+
+
 def test_null_summary():
     found = nulls.null(np.array([0.4, 0.5, 0.6, 0.7]), 0.6, claim="c", labelings=None)
     assert (found.tail_fraction, found.lower_tail_fraction, found.p_value, found.smallest_p_value) == (
