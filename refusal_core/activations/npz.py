@@ -23,7 +23,8 @@ from refusal_core.activations.columns import (
     check_unique,
     read_column,
 )
-from refusal_core.activations.container import EXPORT_FIX, Container, Member, open_container
+from refusal_core.activations.container import Container, Member, open_container
+from refusal_core.activations.foreign import EXPORT_FIX
 from refusal_core.activations.header import read_header
 from refusal_core.errors import InputError
 from refusal_core.jobs import Job
