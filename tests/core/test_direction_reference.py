@@ -55,9 +55,19 @@ def plain_balanced(y: np.ndarray, calls: np.ndarray) -> float:
 
 
 def files(
-    dtype=np.float32, *, mixed: bool = False, shared: bool = False, n: int = 90, m: int = 70, seed: int = 0
+    dtype=np.float32,
+    *,
+    mixed: bool = False,
+    shared: bool = False,
+    uneven: bool = False,
+    n: int = 90,
+    m: int = 70,
+    seed: int = 0,
 ) -> tuple[Rows, Rows]:
-    """A weak direction with category effects and an offset: train of `n` rows in 6 categories, test of `m` in 5."""
+    """A weak direction with category effects and an offset: train of `n` rows in 6 categories, test of `m` in 5.
+
+    `uneven` leaves out half or a third of some categories' rows, so that classes and categories differ in size.
+    """
     rng = np.random.default_rng(seed)
     made = []
     for count, k, prefix, salt in ((n, 6, "a", 1), (m, 5, "a" if shared else "b", 2)):
@@ -68,6 +78,10 @@ def files(
         members["activations"] = (members["activations"] + effect[code] + 30.0 * (np.arange(12) == 3)).astype(dtype)
         if mixed:
             members["labels"] = np.where(rng.random(count) < 0.3, 1 - members["labels"], members["labels"])
+        if uneven:
+            place = np.arange(count) // k
+            keep = ~((code == 0) & (place % 2 == 0) | (code == 3) & (place % 3 == 0) | (code == 2) & (place % 2 == 1))
+            members = {key: value[keep] for key, value in members.items()}
         made.append(rows_of(export(members, f"{salt}.npz")))
     return made[0], made[1]
 
@@ -83,8 +97,9 @@ CASES = [
 @pytest.fixture(params=CASES, ids=str)
 def case(request):
     dtype, mixed, shared = request.param
-    train, test = files(dtype, mixed=mixed, shared=shared)
+    train, test = files(dtype, mixed=mixed, shared=shared, uneven=True)
     direction = fit(train)
+    assert train.label_counts[0] != train.label_counts[1]
     return train, test, direction, margins(test, direction.unit, direction.midpoint)
 
 
