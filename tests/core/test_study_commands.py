@@ -319,7 +319,7 @@ def test_memory_that_does_not_suffice_is_one_sentence(capsys):
         raise MemoryError
 
     assert entry.guarded(run, None) == 1
-    assert capsys.readouterr().err.startswith("The memory does not suffice")
+    assert capsys.readouterr().err.startswith("Not enough memory")
 
 
 def exports(folder: Path) -> list[tuple[Path, Path]]:
