@@ -14,8 +14,8 @@ from ui.playground import Asked, Problem, Result
 from ui.state import View
 
 # What the page remembers beside its widgets: the last good result, why there is no newer one, and what is to be done.
-RESULT, PROBLEM, PENDING, PENDING_TURNS, PICKED, LINK_WAITS = (
-    f"playground_{name}" for name in ("result", "problem", "pending", "pending_turns", "picked", "link_waits")
+RESULT, PROBLEM, PENDING, PENDING_TURNS, PICKED = (
+    f"playground_{name}" for name in ("result", "problem", "pending", "pending_turns", "picked")
 )
 
 
@@ -27,14 +27,14 @@ def page(shared: Shared) -> None:
         _classify(asked, shared)
     if st.session_state.get(PENDING_TURNS):
         _classify_turns()
-    if st.session_state.get(LINK_WAITS):
+    if state.waits():
         show.note("The link names a checkpoint on the hub. Press Classify to have it fetched and used.")
     problem, result = st.session_state.get(PROBLEM), st.session_state.get(RESULT)
     if problem:
         answer.draw_problem(problem, earlier=result is not None)
     if result:
         _draw(result, shared)
-    elif not problem and not st.session_state.get(LINK_WAITS):
+    elif not problem and not state.waits():
         st.markdown("Pick a sample above, or paste a prompt and a response and classify them (Ctrl+Enter in a box).")
 
 
@@ -59,7 +59,7 @@ def _inputs() -> None:
             height=132,
             placeholder="What it answered. Or a whole chat: JSON messages, or User: … Assistant: …",
         )
-        st.form_submit_button("**Classify**", on_click=_take_boxes)
+        st.form_submit_button("**Classify**", on_click=_press_classify)
 
 
 def _draw(result: Result, shared: Shared) -> None:
@@ -77,7 +77,13 @@ def _take_sample() -> None:
     """Fill the boxes with the sample that was clicked; a second click on it restores its text."""
     if key := st.session_state[state.SAMPLE] or st.session_state.get(PICKED):
         _fill(SAMPLES[key].prompt, SAMPLES[key].response, key)
-        _take_boxes()
+        if not state.waits():
+            _take_boxes()
+
+
+def _press_classify() -> None:
+    state.wait_no_longer()
+    _take_boxes()
 
 
 def _take_boxes() -> None:
@@ -91,7 +97,7 @@ def _take_boxes() -> None:
     sample = SAMPLES.get(st.session_state.get(PICKED))
     unchanged = sample is not None and (sample.prompt, sample.response) == (prompt, response)
     _fill(asked.exchange.prompt, asked.exchange.response, sample.key if unchanged else None)
-    st.session_state[PENDING], st.session_state[LINK_WAITS] = asked, False
+    st.session_state[PENDING] = asked
 
 
 def _fill(prompt: str, response: str, sample: str | None = None) -> None:
@@ -108,12 +114,13 @@ def _restore(link: View) -> None:
     else:
         return
     if st.session_state[state.CHECKPOINT] == HUB:
-        st.session_state[LINK_WAITS] = True
+        st.session_state[state.LINK_WAITS] = True
     else:
         _take_boxes()
 
 
 def _ask_again() -> None:
+    state.wait_no_longer()
     st.session_state[PENDING] = st.session_state[RESULT].asked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -17,7 +17,7 @@ from refusal_core.exchange_formats.rows import Row
 from refusal_core.exchanges import BadRow, Exchange, bad_row, exchanges_of_row, row_id_of
 from refusal_core.limits import LINE_BYTES, MESSAGES_PER_CHAT
 
-_ROWS_LOOKED_AT = 20  # for the names of the keys of a JSON file
+_ROWS_LOOKED_AT = 20  # for the keys of a JSON file
 
 
 def read_exchanges(
@@ -124,17 +124,26 @@ def _check_columns(found: Sequence[str], keys: Keys, columns: Mapping[str, str],
 
 
 def _checked_json(rows: Iterator[Row], keys: Keys, name: str) -> Iterator[Row]:
-    """`rows`, where the first object shows whether the file's keys are ours. A list of messages becomes one row."""
+    """`rows`, once one of the first objects has our keys; a list of messages becomes one row.
+
+    An odd first object waits for the rows after it: when none of _ROWS_LOOKED_AT has our keys, the file has others.
+    """
+    waiting: list[Row] = []
     for row in rows:
-        if row.values is None:
+        if row.values is not None and keys.held_by(row.values.keys()):
+            yield from (*waiting, row)
+            yield from rows
+            return
+        if row.values is None and not waiting:
             yield row
             continue
-        if not keys.held_by(row.values.keys()):
-            if keys != Keys() or not looks_like_message(row.values):
-                raise keys.missing(row.values.keys(), name=name, what="key")
-            rest = islice(rows, MESSAGES_PER_CHAT)
-            yield Row(row.line, {keys.chats[0]: [message.values for message in chain((row,), rest)]})
-            return
-        yield row
-        break
-    yield from rows
+        waiting.append(row)
+        if len(waiting) == _ROWS_LOOKED_AT:
+            break
+    objects = [row.values for row in waiting if row.values is not None]
+    if not objects:
+        return
+    if keys != Keys() or not looks_like_message(objects[0]):
+        raise keys.missing(objects[-1].keys(), name=name, what="key")  # the last one: a header may stand first
+    waiting += islice(rows, MESSAGES_PER_CHAT + 1 - len(waiting))
+    yield Row(waiting[0].line, {keys.chats[0]: [message.values for message in waiting]})

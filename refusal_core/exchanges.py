@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from refusal_core.chats import looks_like_message, pairs, read_transcript, read_turns
+from refusal_core.chats import Turn, looks_like_message, pairs, read_transcript, read_turns
 from refusal_core.errors import InputError, one_line
 from refusal_core.exchange_formats.json_values import JsonError, kind_of, parse
 from refusal_core.exchange_formats.keys import CHAT_KEYS, Keys, list_keys
@@ -35,6 +35,14 @@ class BadRow:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """What pasted text holds: exchanges, and the turns of the chat that they are of; a row of two texts has none."""
+
+    exchanges: tuple[Exchange, ...]
+    turns: tuple[Turn, ...] = ()
+
+
 def from_messages(messages: object, *, every_turn: bool = False, id: str | int | None = None) -> list[Exchange]:
     """The exchange of a chat's last assistant turn, or with `every_turn` one for each, with ids `<id>#1`, `<id>#2`.
 
@@ -42,18 +50,20 @@ def from_messages(messages: object, *, every_turn: bool = False, id: str | int |
     assistant turn is ignored. Raises InputError for a chat that cannot be read, has no assistant turn, or makes a
     text that is too long.
     """
-    found = []
-    for number, prompt, response in pairs(read_turns(messages), every_turn=every_turn):
-        if fault := _too_long(prompt, response):
-            raise InputError(fault, where=f"turn {number}")
-        found.append(Exchange(prompt, response, id=_turn_id(id, number) if every_turn else id))
-    return found
+    return _of_turns(read_turns(messages), every_turn=every_turn, id=id)
 
 
 def from_pasted(text: str) -> list[Exchange] | None:
-    """Exchanges in pasted text: chat messages or one row as JSON, or a "User: ... Assistant: ..." transcript.
+    """The exchanges of `read_pasted`, which says what is read and what raises."""
+    found = read_pasted(text)
+    return None if found is None else list(found.exchanges)
 
-    None when it is plain text. Raises InputError when it is clearly a chat that cannot be read.
+
+def read_pasted(text: str) -> Pasted | None:
+    """What pasted text holds: chat messages or one row as JSON, or a "User: ... Assistant: ..." transcript.
+
+    Of a chat it is the exchange of the last assistant turn. None when it is plain text. Raises InputError when it is
+    clearly a chat that cannot be read.
     """
     if len(text) > 2 * TEXT_CHARACTERS:
         return None
@@ -64,13 +74,13 @@ def from_pasted(text: str) -> list[Exchange] | None:
             return None
         if isinstance(value, dict):
             if isinstance(value.get("prompt"), str) and isinstance(value.get("response"), str):
-                return list(_checked(exchanges_of_row(value, line=1, keys=Keys(), number_ids=False)))
+                return Pasted(tuple(_checked(exchanges_of_row(value, line=1, keys=Keys(), number_ids=False))))
             value = next((value[key] for key in CHAT_KEYS if key in value), None)
-        if isinstance(value, list) and value and all(map(looks_like_message, value)):
-            return from_messages(value)
-        return None
-    turns = read_transcript(text)
-    return None if turns is None else [Exchange(prompt, response) for _, prompt, response in pairs(turns)]
+        is_chat = isinstance(value, list) and value and all(map(looks_like_message, value))
+        turns = read_turns(value) if is_chat else None
+    else:
+        turns = read_transcript(text)
+    return None if turns is None else Pasted(tuple(_of_turns(turns)), tuple(turns))
 
 
 def exchanges_of_row(
@@ -117,6 +127,15 @@ def exchanges_of_row(
                 yield Exchange(prompt, response, its_id, its_label, line, extra)
     except InputError as error:
         yield bad_row(row_id, line, str(error))
+
+
+def _of_turns(turns: Sequence[Turn], *, every_turn: bool = False, id: str | int | None = None) -> list[Exchange]:
+    found = []
+    for number, prompt, response in pairs(turns, every_turn=every_turn):
+        if fault := _too_long(prompt, response):
+            raise InputError(fault, where=f"turn {number}")
+        found.append(Exchange(prompt, response, id=_turn_id(id, number) if every_turn else id))
+    return found
 
 
 def row_id_of(row: Mapping[str, object], keys: Keys, missing: int | None) -> str | int | None:

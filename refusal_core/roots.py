@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,12 @@ from refusal_core.limits import ENTRIES_VISITED, FILES_LISTED
 
 SETTING = "REFUSAL_DATA"
 DEFAULT_FOLDER = "data"
+
+
+class Listing(list[tuple[str, Path]]):
+    """Files as (name to show, path with links followed), in natural order. `cut` says that a limit left some out."""
+
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,27 +93,32 @@ class DataRoots:
             "it is not below a data root", where=typed, fix=f"move it there, or add its folder to {SETTING}"
         )
 
-    def files(self, suffixes: Iterable[str]) -> list[tuple[str, Path]]:
-        """Files whose names end with one of `suffixes`, case ignored: (name to show, path with links followed).
+    def files(self, suffixes: Iterable[str] = (), *, names: Collection[str] = ()) -> Listing:
+        """Files whose names end with one of `suffixes`, case ignored, or are one of `names` to the letter.
 
         The name is relative to the root with "/" between folders, and starts with the root's own name when there are
         several roots; `resolve` takes it back. In natural order (checkpoint-9 before checkpoint-10), at most
-        FILES_LISTED after looking at no more than ENTRIES_VISITED. Hidden files and folders, folders that cannot be
-        read, and links that lead out of the roots are left out.
+        FILES_LISTED after looking at no more than ENTRIES_VISITED; `cut` says that there were more. Hidden files and
+        folders, folders that cannot be read, and links that lead out of the roots are left out.
         """
         endings = tuple(suffix.lower() for suffix in ([suffixes] if isinstance(suffixes, str) else suffixes))
-        found: list[tuple[str, Path]] = []
+        found = Listing()
+        for looked_at, (name, path) in enumerate(self._entries()):
+            wanted = path is not None and (name.lower().endswith(endings) or name.rpartition("/")[2] in names)
+            if looked_at >= ENTRIES_VISITED or (wanted and len(found) >= FILES_LISTED):
+                found.cut = True
+                break
+            if wanted:
+                found.append((name, path))
+        found.sort(key=lambda item: natural_key(item[0]))
+        return found
+
+    def _entries(self) -> Iterator[tuple[str, Path | None]]:
+        """Every visible entry of all roots: (name to show, path of a regular file)."""
         seen: set[str] = set()
-        left = ENTRIES_VISITED
         for root, name in zip(self.roots, self._names(), strict=True):
             prefix = f"{name}/" if len(self.roots) > 1 else ""
-            for entry_name, path in self._walk(root, seen):
-                left -= 1
-                if path is not None and entry_name.lower().endswith(endings):
-                    found.append((prefix + entry_name, path))
-                if left <= 0 or len(found) >= FILES_LISTED:
-                    return sorted(found, key=lambda item: natural_key(item[0]))
-        return sorted(found, key=lambda item: natural_key(item[0]))
+            yield from ((prefix + below, path) for below, path in self._walk(root, seen))
 
     def _readings(self, typed: str) -> Iterator[tuple[Path, Path, Path]]:
         """What `typed` may mean, as (path, root, root with links followed): shown names first, then paths."""
@@ -146,7 +157,7 @@ class DataRoots:
             try:
                 with os.scandir(path) as listing:
                     visible = (entry for entry in listing if not entry.name.startswith("."))
-                    entries = list(itertools.islice(visible, ENTRIES_VISITED))
+                    entries = list(itertools.islice(visible, ENTRIES_VISITED + 1))
             except OSError:  # not a folder, or not readable
                 continue
             for entry in sorted(entries, key=lambda entry: natural_key(entry.name), reverse=True):

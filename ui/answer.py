@@ -73,7 +73,7 @@ def draw_every_turn(result: Result, fold: Fold, ask: Callable[[], None]) -> None
     st.dataframe(
         [_turn_row(turn, fold) for turn in result.every_turn],
         hide_index=True,
-        column_config={"probability": st.column_config.NumberColumn(format="%.3f")},
+        column_config={"probability": st.column_config.TextColumn(alignment="right")},
         alt="Class, probability and verdict of each assistant turn of the pasted chat, with the start of its response.",
     )
 
@@ -146,7 +146,7 @@ def _turn_row(turn: Turn, fold: Fold) -> dict[str, object]:
     return {
         "turn": turn.exchange.id,
         "class": said.label or f"none: {said.error}",
-        "probability": said.probabilities[said.label] if said.label else None,
+        "probability": show.number(said.probabilities[said.label]) if said.label else None,
         "refused": {True: "refused", False: "not refused", None: "not defined"}[refused],
         "phrase matcher": turn.matched.label,
         "response": one_line(turn.exchange.response, 120),
@@ -157,6 +157,8 @@ def _share(result: Result, sample: Sample | None, fold: Fold) -> None:
     view, exchange = link_view(result, sample, fold), result.turn.exchange
     if view.checkpoint is None:
         st.markdown("The link leaves the checkpoint out: it is a folder on this machine.")
+    if result.asked.chat:
+        st.markdown("Of a pasted chat a link restores the exchange above, not the chat with its other turns.")
     fits = state.can_share(exchange.prompt, exchange.response)
     if not sample:
         with_text = st.checkbox(

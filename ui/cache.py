@@ -13,7 +13,7 @@ from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.roots import DataRoots
 from ui import checkpoints
-from ui.checkpoints import Choice
+from ui.checkpoints import Choice, Folders
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
@@ -50,7 +50,7 @@ def loaded_info(choice: Choice) -> CheckpointInfo | None:
     return loaded.classifier.info if key == (choice.name, choice.stamp()) else None
 
 
-def checkpoint_folders(roots: DataRoots) -> list[str]:
+def checkpoint_folders(roots: DataRoots) -> Folders:
     """Checkpoint folders below the data roots; looked up again after LISTING_SECONDS."""
     return _folders(tuple(map(str, roots.roots)))
 
@@ -82,8 +82,8 @@ def _shelf() -> dict[str, tuple[tuple, Loaded]]:
 
 
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
-def _folders(roots: tuple[str, ...]) -> list[str]:
-    return checkpoints.folder_names(DataRoots(tuple(map(Path, roots))))
+def _folders(roots: tuple[str, ...]) -> Folders:
+    return checkpoints.folders(DataRoots(tuple(map(Path, roots))))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from refusal_core.classifier import hub
 from refusal_core.classifier.checkpoint import STARTER, STARTER_FOLDER
-from refusal_core.classifier.folder import WANTED
+from refusal_core.classifier.folder import CONFIG, WANTED
 from refusal_core.errors import InputError
 from refusal_core.limits import show_bytes
 from refusal_core.roots import DataRoots
@@ -40,11 +41,17 @@ class Choice:
         return None if self.kind == "directory" else self.name
 
     def stamp(self) -> tuple[tuple[str, int, int], ...]:
-        """Names, sizes and times of its files: another stamp means that the folder was written again."""
-        if self.folder is None or not self.folder.is_dir():
+        """Names, sizes and times of its files: another stamp means that the folder was written again.
+
+        Empty for a hub checkpoint and for a folder that cannot be read.
+        """
+        if self.folder is None:
             return ()
-        with os.scandir(self.folder) as entries:
-            found = [(e.name, e.stat()) for e in entries if e.is_file() and any(fnmatch(e.name, w) for w in WANTED)]
+        try:
+            with os.scandir(self.folder) as entries:
+                found = [(e.name, e.stat()) for e in entries if e.is_file() and any(fnmatch(e.name, w) for w in WANTED)]
+        except OSError:  # not there, or not readable: loading it says why
+            return ()
         return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in found))
 
     def size(self) -> int:
@@ -73,10 +80,17 @@ def option_name(option: str) -> str:
     return fixed.get(option, option.removeprefix(FOLDER))
 
 
-def folder_names(roots: DataRoots) -> list[str]:
-    """Folders below the data roots that hold a config.json, as `DataRoots.resolve` takes them back."""
-    places = [PurePosixPath(name) for name, _ in roots.files([".json"])]
-    return [str(place.parent) for place in places if place.name == "config.json"]
+class Folders(NamedTuple):
+    """Checkpoint folders by name, as `DataRoots.resolve` takes them back; `cut` says that there are more."""
+
+    names: list[str]
+    cut: bool
+
+
+def folders(roots: DataRoots) -> Folders:
+    """The folders below the data roots that hold a config.json."""
+    found = roots.files(names=[CONFIG])
+    return Folders([str(PurePosixPath(name).parent) for name, _ in found], found.cut)
 
 
 def choose(option: str, path: str, hub_name: str, roots: DataRoots | None, *, demo: bool) -> Choice | None:

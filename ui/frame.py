@@ -15,7 +15,7 @@ from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.labels import FOLDS, Fold
 from refusal_core.roots import DataRoots
 from ui import cache, checkpoints, show, state
-from ui.checkpoints import Choice
+from ui.checkpoints import Choice, Folders
 from ui.state import View
 
 APP_NAME = "Refusal workbench"
@@ -99,8 +99,8 @@ def _checkpoint_picker(demo: bool) -> tuple[Choice | None, str | None]:
         roots, problem = DataRoots.from_environment(), None
     except InputError as error:
         roots, problem = DataRoots(()), str(error)
-    folders = [] if demo else cache.checkpoint_folders(roots)
-    options = checkpoints.offered(folders, roots=bool(roots.roots), demo=demo)
+    folders = Folders([], False) if demo else cache.checkpoint_folders(roots)
+    options = checkpoints.offered(folders.names, roots=bool(roots.roots), demo=demo)
     if (gone := st.session_state[state.CHECKPOINT]) not in options:
         st.session_state[state.CHECKPOINT] = options[0]
         if not demo:
@@ -119,6 +119,8 @@ def _checkpoint_picker(demo: bool) -> tuple[Choice | None, str | None]:
         st.markdown(":small[Demo: the starter checkpoint only. Nothing that you type is stored.]")
     if problem:
         show.note(problem)
+    if folders.cut:
+        show.note("There is too much below the data roots to list: a folder that is not offered can be named by path.")
     path = hub_name = ""
     if option == checkpoints.TYPED_PATH:
         path = st.text_input(

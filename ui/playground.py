@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 
 from refusal_core import chats
 from refusal_core.classifier import matcher
-from refusal_core.classifier.texts import EMPTY_RESPONSE, UNFINISHED_REASONING
+from refusal_core.classifier.texts import EMPTY_RESPONSE, UNFINISHED_REASONING, clean
 from refusal_core.errors import InputError
-from refusal_core.exchange_formats.json_values import parse
-from refusal_core.exchange_formats.keys import CHAT_KEYS
-from refusal_core.exchanges import Exchange, from_pasted
+from refusal_core.exchanges import Exchange, read_pasted
 from refusal_core.jobs import Job
 from refusal_core.labels import Fold
 from refusal_core.limits import TEXT_CHARACTERS
@@ -100,13 +98,20 @@ class Verdict:
 def read_boxes(prompt: str, response: str) -> Asked:
     """What the two boxes hold. A chat is recognised when the other box is empty; its last assistant turn counts.
 
-    Raises InputError for a chat that cannot be read.
+    Its texts can be shown: what JSON escapes may hold and no box can is replaced. Raises InputError for a chat that
+    cannot be read.
     """
+    asked = _read_boxes(prompt, response)
+    exchange = replace(asked.exchange, prompt=clean(asked.exchange.prompt), response=clean(asked.exchange.response))
+    return replace(asked, exchange=exchange, chat=tuple(replace(turn, text=clean(turn.text)) for turn in asked.chat))
+
+
+def _read_boxes(prompt: str, response: str) -> Asked:
     if bool(prompt.strip()) != bool(response.strip()):
         in_response = bool(response.strip())
         pasted = response if in_response else prompt
-        if found := from_pasted(pasted):
-            asked = Asked(replace(found[-1], id=LINE), tuple(_chat(pasted)))
+        if found := read_pasted(pasted):
+            asked = Asked(replace(found.exchanges[-1], id=LINE), found.turns)
             # A chat in the prompt box that ends with the user is a prompt of several turns, its response still missing.
             if in_response or not asked.chat or asked.chat[-1].role == "assistant":
                 return replace(asked, note=_chat_note(asked.assistant_turns))
@@ -240,21 +245,9 @@ def link_checkpoint(result: Result) -> str | None:
 
 def _looks_like_chat(text: str) -> bool:
     try:
-        return from_pasted(text) is not None
+        return read_pasted(text) is not None
     except InputError:
         return True
-
-
-def _chat(text: str) -> list[chats.Turn]:
-    """The turns of what `from_pasted` recognised; none for a single row with prompt and response."""
-    if turns := chats.read_transcript(text):
-        return turns
-    value = parse(text.lstrip("\ufeff"))
-    if isinstance(value, dict):
-        if isinstance(value.get("prompt"), str) and isinstance(value.get("response"), str):
-            return []
-        value = next(value[key] for key in CHAT_KEYS if key in value)
-    return chats.read_turns(value)
 
 
 def _chat_note(turns: int) -> str:

@@ -15,6 +15,7 @@ import streamlit as st
 from refusal_core.errors import one_line
 from refusal_core.labels import LABELS
 from refusal_core.plots import theme
+from refusal_core.plots.theme import number
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -40,16 +41,6 @@ def plain(value: object) -> str:
 def sentence(template: str, **values: object) -> None:
     """A Markdown sentence. `template` is a literal; `values` are numbers, class names and other words of our own."""
     st.markdown(template.format(**{name: plain(value) for name, value in values.items()}))
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A probability as it is printed: never 1.000 for what is below 1, nor 0.000 for what is above 0."""
-    edge = 10.0**-digits
-    if 0 < value < edge / 2:
-        return f"<{edge:.{digits}f}"
-    if 1 - edge / 2 < value < 1:
-        return f">{1 - edge:.{digits}f}"
-    return f"{value:.{digits}f}"
 
 
 def class_heading(label: str, probability: float) -> None:

@@ -17,15 +17,18 @@ import streamlit as st
 
 from refusal_core.classifier import hub
 from refusal_core.classifier.checkpoint import STARTER
+from refusal_core.classifier.texts import clean
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
 from ui.checkpoints import HUB
 
-# Keys of widgets with their defaults. A page's own keys start with its name.
+# Keys with their defaults, of widgets (a button may have no default) and beside them. A page's own keys start with its
+# name.
 CHECKPOINT, CHECKPOINT_PATH, CHECKPOINT_HUB, FOLD = "checkpoint", "checkpoint_path", "checkpoint_hub", "fold"
 PROMPT, RESPONSE, SAMPLE = "playground_prompt", "playground_response", "playground_sample"
-EVERY_TURN, SHARE_TEXT = "playground_every_turn", "playground_share_text"
+SHARE_TEXT = "playground_share_text"
+LINK_WAITS = "link_waits"  # no widget: a link named the hub checkpoint, and nobody has asked for it yet
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
     CHECKPOINT_PATH: "",
@@ -34,8 +37,8 @@ DEFAULTS: Mapping[str, object] = {
     PROMPT: "",
     RESPONSE: "",
     SAMPLE: None,
-    EVERY_TURN: False,
     SHARE_TEXT: False,
+    LINK_WAITS: False,
 }
 
 # Two texts of the longest shared length, every character written as a pair of \uXXXX; and the same as base64.
@@ -115,7 +118,7 @@ def _unpack(text: str) -> tuple[str, str] | None:
         return None
     if not (isinstance(texts, list) and len(texts) == 2 and all(isinstance(one, str) for one in texts)):
         return None
-    return (texts[0], texts[1]) if can_share(*texts) else None
+    return (clean(texts[0]), clean(texts[1])) if can_share(*texts) else None
 
 
 def prepare() -> None:
@@ -145,7 +148,19 @@ def restore_shared(view: View, *, demo: bool) -> list[str]:
         return ["The link names a hub checkpoint; the demo has the starter only."]
     elif view.checkpoint:
         st.session_state[CHECKPOINT], st.session_state[CHECKPOINT_HUB] = HUB, view.checkpoint
+        st.session_state[LINK_WAITS] = True
     return []
+
+
+def waits() -> bool:
+    """Whether the chosen hub checkpoint was named by a link, so that only a press of Classify may fetch it."""
+    return st.session_state[LINK_WAITS] and st.session_state[CHECKPOINT] == HUB
+
+
+def wait_no_longer() -> None:
+    """The visitor has asked for the chosen checkpoint."""
+    if st.session_state[CHECKPOINT] == HUB:
+        st.session_state[LINK_WAITS] = False
 
 
 def show_in_address(view: View) -> None:

@@ -25,7 +25,7 @@ def probabilities(found: Mapping[str, float]) -> tuple[Figure, str]:
         y=list(range(len(names))),  # places, since two long names may look the same once cut
         orientation="h",
         marker={"color": [theme.class_colour(name) for name in names], "line": {"width": 0}},
-        text=[f"{value:.3f}" for value in values],
+        text=[theme.plain(theme.number(value)) for value in values],
         textposition="outside",
         cliponaxis=False,
         hoverinfo="skip",
@@ -38,5 +38,5 @@ def probabilities(found: Mapping[str, float]) -> tuple[Figure, str]:
         range=[len(names) - 0.5, -0.5],
         showgrid=False,
     )
-    listed = ", ".join(f"{name} {value:.3f}" for name, value in zip(names, values, strict=True))
+    listed = ", ".join(f"{name} {theme.number(value)}" for name, value in zip(names, values, strict=True))
     return figure, f"Bar chart of the probability of each class: {listed}."

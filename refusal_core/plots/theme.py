@@ -27,6 +27,16 @@ def plain(text: str, limit: int = 60) -> str:
     return shown.replace("$", "&#36;")
 
 
+def number(value: float, digits: int = 3) -> str:
+    """A probability as it is printed: never 1.000 for what is below 1, nor 0.000 for what is above 0."""
+    edge = 10.0**-digits
+    if 0 < value < edge / 2:
+        return f"<{edge:.{digits}f}"
+    if 1 - edge / 2 < value < 1:
+        return f">{1 - edge:.{digits}f}"
+    return f"{value:.{digits}f}"
+
+
 def dress(figure: Figure, *, height: int, right: int = 8) -> Figure:
     """The common layout for a light page; `right` is room in pixels for numbers that stand after bars."""
     figure.update_layout(

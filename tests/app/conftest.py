@@ -69,6 +69,11 @@ def classify(app: AppTest, prompt: str, response: str) -> AppTest:
     """Type both texts and press the button."""
     app.text_area(key=state.PROMPT).set_value(prompt)
     app.text_area(key=state.RESPONSE).set_value(response)
+    return press_classify(app)
+
+
+def press_classify(app: AppTest) -> AppTest:
+    """Press the button under the boxes."""
     next(button for button in app.button if button.label == "**Classify**").click()
     app.run()
     assert not app.exception

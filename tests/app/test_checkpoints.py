@@ -1,8 +1,10 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from refusal_core.errors import InputError
+from refusal_core.limits import FILES_LISTED
 from refusal_core.roots import DataRoots
 from ui import checkpoints
 from ui.checkpoints import FOLDER, HUB, STARTER_CHOICE, TYPED_PATH, choose
@@ -18,18 +20,24 @@ def roots(tmp_path) -> DataRoots:
 
 
 def test_offers_folders_with_a_config_in_natural_order(roots):
-    names = checkpoints.folder_names(roots)
-    assert names == ["runs/checkpoint-9", "runs/checkpoint-10"]
+    names, cut = checkpoints.folders(roots)
+    assert names == ["runs/checkpoint-9", "runs/checkpoint-10"] and not cut
     assert checkpoints.offered(names, roots=True, demo=False) == [
         "starter", FOLDER + names[0], FOLDER + names[1], TYPED_PATH, HUB
     ]  # fmt: skip
     assert checkpoints.offered([], roots=False, demo=False) == ["starter", HUB]
 
 
+def test_no_number_of_other_files_hides_a_checkpoint(roots, tmp_path):
+    for number in range(FILES_LISTED + 100):
+        (tmp_path / "data" / f"{number}.json").write_text("{}")
+    assert checkpoints.folders(roots) == (["runs/checkpoint-9", "runs/checkpoint-10"], False)
+
+
 def test_a_root_that_is_a_checkpoint_itself(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     roots = DataRoots((tmp_path,))
-    [name] = checkpoints.folder_names(roots)
+    [name] = checkpoints.folders(roots).names
     assert choose(FOLDER + name, "", "", roots, demo=False).folder == tmp_path
 
 
@@ -49,7 +57,7 @@ def test_paths_stay_inside(roots, typed):
 
 def test_a_link_out_of_the_root_is_refused(roots, tmp_path):
     (tmp_path / "data" / "out").symlink_to(tmp_path / "outside")
-    assert "out" not in checkpoints.folder_names(roots)
+    assert "out" not in checkpoints.folders(roots).names
     with pytest.raises(InputError):
         choose(TYPED_PATH, "out", "", roots, demo=False)
 
@@ -80,6 +88,20 @@ def test_demo_is_the_starter_whatever_is_set(roots):
 def test_demo_setting(value, demo):
     assert checkpoints.in_demo({"REFUSAL_DEMO": value}) is demo
     assert not checkpoints.in_demo({})
+
+
+def test_a_folder_that_cannot_be_read_has_no_stamp(tiny_checkpoint, tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").write_text("")
+    for wrong in ("none", "loop", "file", "file/below", "x" * 5_000):
+        choice = checkpoints.Choice(str(tmp_path / wrong), wrong, "directory")
+        assert choice.stamp() == () and checkpoints.size_sentence(choice) == "no files found"
+    monkeypatch.setattr(os, "scandir", refuse)  # root may read everything, so a test cannot take the right away
+    assert checkpoints.Choice(str(tiny_checkpoint), "tiny-bert", "directory").stamp() == ()
+
+
+def refuse(*args, **kwargs):
+    raise PermissionError(13, "Permission denied")
 
 
 def test_stamp_changes_when_the_weights_do(tiny_checkpoint, tmp_path):

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refusal_core.classifier.texts import clean
 from refusal_core.labels import FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
 from ui.state import View, can_share, from_params, link, to_params
 
-short = st.text(max_size=SHARED_TEXT_CHARACTERS)
+short = st.text(st.characters(), max_size=SHARED_TEXT_CHARACTERS)  # half characters too
 
 
 @given(
@@ -26,13 +27,24 @@ def test_a_link_restores_its_view(checkpoint, fold, content):
     address = link(view, "http://localhost:8501/Playground")
     assert address.isascii() and " " not in address
     params = dict(parse_qsl(address.partition("?")[2], keep_blank_values=True))
-    assert from_params(params) == (view, [])
+    assert from_params(params) == (shown(view), [])
+
+
+def shown(view: View) -> View:
+    """`view` with texts that a box can show."""
+    return View(view.checkpoint, view.fold, view.sample, view.texts and (clean(view.texts[0]), clean(view.texts[1])))
 
 
 @pytest.mark.parametrize("character", ["a", "é", "字", "\U0001f600", "\ud83d", "\0"])
 def test_the_longest_texts_fit(character):
     view = View(texts=(character * SHARED_TEXT_CHARACTERS,) * 2)
-    assert from_params(to_params(view)) == (view, [])
+    assert from_params(to_params(view)) == (shown(view), [])
+
+
+@pytest.mark.parametrize("half", ["\ud800", "\udfff", "a\ud83d \ude00b"])
+def test_half_characters_in_a_link_are_replaced(half):
+    view, ignored = from_params(to_params(View(texts=(half, half))))
+    assert not ignored and all(text.encode() and "\ufffd" in text for text in view.texts)
 
 
 def test_incompressible_texts_fit():

@@ -77,6 +77,26 @@ def test_a_prompt_of_several_turns_without_a_response_is_no_chat():
     assert texts(read_boxes(prompt, " ")) == (prompt, " ")
 
 
+HALF = {"role": "assistant", "content": "half \ud800 and \0"}
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        json.dumps([{"role": "user", "content": "\udfff"}, HALF, CHAT[2], HALF]),
+        json.dumps({"messages": [CHAT[0], HALF]}),
+        json.dumps({"prompt": "\ud800", "response": "half \udfff"}),
+        "User: \ud800\nAssistant: \udfff",
+    ],
+)
+def test_half_characters_are_replaced_wherever_they_stand(pasted):
+    asked = read_boxes("", pasted)
+    everything = [*texts(asked), *(turn.text for turn in asked.chat)]
+    assert "\ufffd" in "".join(everything) and "\0" not in "".join(everything)
+    assert all(text.encode() is not None for text in everything)
+    assert read_boxes("\ud800", "\udfff") == read_boxes("\ufffd", "\ufffd")
+
+
 def test_a_chat_that_cannot_be_read_is_refused():
     with pytest.raises(InputError):
         read_boxes("", '[{"role": "user", "content": "Hi"}]')

@@ -1,6 +1,9 @@
 """The Playground in each of its states."""
 
 import json
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +11,8 @@ from refusal_core.classifier.hub import fetch
 from refusal_core.errors import WorkError
 from refusal_core.labels import LABELS, MEANING
 from refusal_core.samples import SAMPLES
-from tests.app.conftest import HOSTILE_LABELS, PLAYGROUND, classify, words
+from tests.app.conftest import HOSTILE_LABELS, PLAYGROUND, classify, press_classify, words
+from ui import playground as playground_module
 from ui import state
 from ui.playground import ERROR_WORDS
 from ui.state import View, to_params
@@ -121,6 +125,84 @@ def test_a_pasted_chat_is_split_and_every_turn_can_be_classified(playground):
     assert list(table["turn"]) == [1, 2, 3] and list(table["response"]) == ["assistant 1", "assistant 2", "assistant 3"]
 
 
+HALF_CHAT = [{"role": role, "content": f"{role} \ud800"} for role in ("user", "assistant") * 2]
+
+
+@pytest.mark.parametrize("pasted", [HALF_CHAT, {"messages": HALF_CHAT}, {"prompt": "\udfff", "response": "x\ud800"}])
+def test_half_characters_in_pasted_json_leave_the_page_whole(playground, pasted):
+    app = classify(playground(), "", json.dumps(pasted))
+    assert "\ufffd" in app.text_area(key=state.RESPONSE).value and len(app.header) == 1
+    if isinstance(pasted, list):
+        app.button(key="playground_every_turn").click().run()
+        assert not app.exception and len(app.dataframe[0].value) == 2
+    classify(app, "Hi", "Hello")
+    assert app.text_area(key=state.RESPONSE).value == "Hello"
+
+
+def test_half_characters_in_a_link_leave_the_page_whole(playground):
+    app = playground(**to_params(View(texts=("\ud800", "x \udfff"))))
+    assert app.text_area(key=state.RESPONSE).value == "x \ufffd" and len(app.header) == 1
+    assert not app.run().exception
+
+
+def test_a_link_of_a_chat_opens_and_every_turn_can_be_classified(playground):
+    chat = [{"role": r, "content": f"{r} {n}"} for n in (1, 2) for r in ("user", "assistant")]
+    app = playground(**to_params(View(texts=("", json.dumps(chat)))))
+    assert app.text_area(key=state.RESPONSE).value == "assistant 2"
+    app.button(key="playground_every_turn").click().run()
+    assert not app.exception and list(app.dataframe[0].value["turn"]) == [1, 2]
+
+
+def test_the_link_of_a_chat_says_what_it_leaves_out(playground):
+    app = classify(playground(), "", "User: a\nAssistant: b\nUser: c\nAssistant: d")
+    assert "not the chat with its other turns" in words(app)
+    assert "not the chat with its other turns" not in words(classify(app, "c", "d"))
+
+
+def test_every_turn_is_never_rounded_to_certainty(playground, monkeypatch):
+    monkeypatch.setattr("ui.playground.answer_every_turn", certain(playground_module.answer_every_turn))
+    app = classify(playground(), "", "User: a\nAssistant: b\nUser: c\nAssistant: d")
+    app.button(key="playground_every_turn").click().run()
+    assert set(app.dataframe[0].value["probability"]) == {">0.999"}
+
+
+def certain(answer):
+    """`answer` with every answered turn all but sure of its class."""
+
+    def answered(*args):
+        result = answer(*args)
+        odds = dict.fromkeys(LABELS, 0.00001) | {LABELS[0]: 0.99996}
+        sure = replace(result.turn.said, label=LABELS[0], probabilities=odds)
+        return replace(result, every_turn=tuple(replace(turn, said=sure) for turn in result.every_turn))
+
+    return answered
+
+
+def test_a_folder_that_may_not_be_read_is_one_sentence(playground, tiny_checkpoint, monkeypatch):
+    app = classify(playground("path"), "Hi", "Hello")
+    app.text_input(key=state.CHECKPOINT_PATH).set_value("tiny-bert").run()
+    good = row(classify(app, "Hi", "Hello"))
+    for owner, name in ((os, "scandir"), (Path, "is_file"), (Path, "iterdir")):
+        monkeypatch.setattr(owner, name, guarded(getattr(owner, name), tiny_checkpoint))
+    assert not app.run().exception
+    classify(app, "Hi", "Hello again")
+    assert "Permission denied" in words(app) and row(app) == good
+    app.switch_page("app.py").run()
+    app.run()  # AppTest hands persisted values over one run later than a browser
+    assert not app.exception and "no files found" in words(app)
+
+
+def guarded(call, folder):
+    """`call` without the right to read `folder`, which a test that runs as root cannot take away."""
+
+    def refusing(path, *args, **kwargs):
+        if Path(path).is_relative_to(folder):
+            raise PermissionError(13, "Permission denied")
+        return call(path, *args, **kwargs)
+
+    return refusing
+
+
 def test_a_broken_checkpoint_leaves_the_last_result(playground, tiny_checkpoint):
     broken = tiny_checkpoint.parent / "broken"
     broken.mkdir(exist_ok=True)
@@ -182,6 +264,44 @@ def test_a_link_never_fetches_from_the_hub_by_itself(playground, monkeypatch):
     assert app.selectbox(key=state.CHECKPOINT).value == "hub"
     assert app.text_input(key=state.CHECKPOINT_HUB).value == "owner/name@main"
     assert "Press Classify" in words(app) and not asked and not app.header
+
+
+@pytest.mark.parametrize("content", [{"sample": "bomb"}, to_params(View(texts=("Hi", "Hello"))), {}])
+@pytest.mark.parametrize("by", ["playground", "overview"])
+def test_only_classify_fetches_a_checkpoint_that_a_link_named(playground, overview, monkeypatch, content, by):
+    asked = []
+
+    def fetched(*name):
+        asked.append(name)
+        raise WorkError("The hub could not be reached for owner/name.")
+
+    monkeypatch.setattr(f"{fetch.__module__}.fetch", fetched)
+    if by == "playground":
+        app = playground(checkpoint="owner/name@main", **content)
+    else:
+        app = overview(checkpoint="owner/name@main").switch_page(PLAYGROUND)
+        app.query_params.clear()
+        app.run()
+    for sample in ("fix-it", "bomb", "fix-it"):
+        app.get_by_key(state.SAMPLE).set_value(sample).run()
+        assert app.text_area(key=state.PROMPT).value == SAMPLES[sample].prompt
+        assert not app.exception and not app.header and "Press Classify" in words(app)
+    assert not asked
+    press_classify(app)
+    assert asked and "The hub could not be reached" in words(app)
+
+
+def test_another_checkpoint_ends_the_wait_for_the_one_of_a_link(playground, monkeypatch):
+    asked = []
+    monkeypatch.setattr(f"{fetch.__module__}.fetch", lambda *name: asked.append(name))
+    app = playground(sample="bomb", checkpoint="owner/name@main")
+    app.selectbox(key=state.CHECKPOINT).set_value("folder:tiny-bert").run()
+    app.get_by_key(state.SAMPLE).set_value("fix-it").run()
+    assert "Press Classify" not in words(app) and len(app.header) == 1
+    press_classify(app)
+    app.selectbox(key=state.CHECKPOINT).set_value("hub").run()
+    app.get_by_key(state.SAMPLE).set_value("bomb").run()
+    assert "Press Classify" in words(app) and not asked
 
 
 def test_garbage_in_a_link_is_said_and_ignored(playground):

@@ -52,9 +52,14 @@ class Visitor:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory, tiny_checkpoint) -> Iterator[str]:
+def server_log(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("server") / "server.log"
+
+
+@pytest.fixture(scope="session")
+def server(server_log, tiny_checkpoint) -> Iterator[str]:
     """The app on a free port of the loopback address."""
-    yield from serve(tmp_path_factory.mktemp("server") / "server.log", tiny_checkpoint.parent)
+    yield from serve(server_log, tiny_checkpoint.parent)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +74,7 @@ def browser() -> Iterator[playwright_api.Browser]:
 
 
 @pytest.fixture
-def visit(browser, server) -> Iterator[Callable[..., Visitor]]:
+def visit(browser, server, server_log) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors, sessions of a width and a colour scheme; none may cause an error or a request to elsewhere."""
     visitors: list[Visitor] = []
 
@@ -87,6 +92,7 @@ def visit(browser, server) -> Iterator[Callable[..., Visitor]]:
     for one in visitors:
         one.page.context.close()
     assert not [url for one in visitors for url in one.outside]
+    assert refused_by_server(server_log) == []
     assert not [error for one in visitors for error in one.errors]
 
 
@@ -100,12 +106,18 @@ def is_ours(said: playwright_api.ConsoleMessage) -> bool:
     return said.type == "error" and not ("404" in said.text and "/_stcore/" in place)
 
 
+def refused_by_server(log: Path) -> list[str]:
+    """What the server reached for beyond this machine; its guard has written the file at its start."""
+    return log.with_suffix(".refused").read_text().splitlines()
+
+
 def serve(log: Path, data: Path) -> Iterator[str]:
     """Start the app, wait until it is healthy, give its address, stop it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"REFUSAL_DATA": str(data), "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
+    guard = {"PYTHONPATH": str(ROOT / "tests" / "guard"), "REFUSED_ADDRESSES": str(log.with_suffix(".refused"))}
+    settings = {"REFUSAL_DATA": str(data), "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **guard}
     options = [f"--server.port={port}", "--server.address=127.0.0.1", "--server.headless=true"]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
     with log.open("wb") as output:

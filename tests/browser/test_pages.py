@@ -10,7 +10,7 @@ pytestmark = pytest.mark.browser
 expect = pytest.importorskip("playwright.sync_api").expect
 
 from refusal_core.samples import SAMPLES  # noqa: E402
-from tests.browser.conftest import WAIT_MS, Visitor  # noqa: E402
+from tests.browser.conftest import WAIT_MS, Visitor, refused_by_server  # noqa: E402
 
 # Findings in markup that Streamlit makes and no page can change, as (rule, part of the element's HTML).
 STREAMLITS_OWN: tuple[tuple[str, str], ...] = ()
@@ -110,6 +110,14 @@ def test_errors_are_sentences_and_the_last_result_stays(visit):
     expect(page.get_by_text("The response ends inside its reasoning")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text("The last result stays below")).to_be_visible()
     answer(visitor, "full_refusal")
+
+
+def test_the_server_reaches_for_no_other_machine(visit, server_log):
+    visitor = visit()
+    visitor.open("/")
+    visitor.open("/Playground?sample=bomb")
+    answer(visitor)
+    assert refused_by_server(server_log) == []
 
 
 def test_two_sessions_at_once_keep_apart(visit):

@@ -123,9 +123,33 @@ def test_ids_are_unique():
 
 
 def test_the_page_and_the_domain_table_agree():
-    table = re.findall(r"^\| ([a-z-]+) \| ([a-z]{3}) \| (train|development|heldout) \| (\d) \|$", README, re.MULTILINE)
-    assert table == [(name, d["prefix"], d["split"], str(d["part"])) for name, d in DOMAINS.items()]
+    table = re.findall(r"^\| ([a-z-]+) \| ([a-z]{3}) \| (train|development|heldout) \|$", README, re.MULTILINE)
+    assert table == [(name, d["prefix"], d["split"]) for name, d in DOMAINS.items()]
+    assert all(d.keys() == {"prefix", "split"} for d in DOMAINS.values())
     assert len({d["prefix"] for d in DOMAINS.values()}) == len(DOMAINS)
+
+
+def test_the_numbers_of_the_page_are_those_of_the_files():
+    counts = Counter((split, row["label"]) for row in CORPUS_ROWS for split in (row["split"], "all"))
+    domains = Counter(split for d in DOMAINS.values() for split in (d["split"], "all"))
+    [header] = re.findall(r"^\| split \| domains \| (.+) \| all \|$", README, re.MULTILINE)
+    assert tuple(header.split(" | ")) == LABELS
+    table = re.findall(r"^\| (\w+) " + r"\| ([\d,]+) " * 7 + r"\|$", README, re.MULTILINE)
+    assert {split: tuple(numbers) for split, *numbers in table} == {
+        split: tuple(f"{number:,}" for number in (domains[split], *of_class, sum(of_class)))
+        for split in ("train", "development", "heldout", "all")
+        for of_class in [[counts[split, label] for label in LABELS]]
+    }
+
+
+def test_each_domain_has_as_many_of_a_class_as_the_page_says():
+    counts = Counter((row["domain"], row["label"]) for row in CORPUS_ROWS)
+    found = {label: sorted({counts[domain, label] for domain in DOMAINS if domain != EXEMPLARS}) for label in LABELS}
+    assert "20 or 21 `partial_refusal`, 15 to 17 `full_refusal`, `capability_limitation` and `compliant`" in README
+    assert "9 to 11 `clarification`" in README and "`museum-library` shows the expected quality: 12 of each" in README
+    three = sorted({n for label in ("full_refusal", "capability_limitation", "compliant") for n in found[label]})
+    assert (found["partial_refusal"], three, found["clarification"]) == ([20, 21], [15, 16, 17], [9, 10, 11])
+    assert {counts[EXEMPLARS, label] for label in LABELS} == {12}
 
 
 def test_the_guide_has_every_class_in_order_with_five_examples():

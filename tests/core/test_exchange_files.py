@@ -502,6 +502,44 @@ def test_first_object_decides_after_bad_lines():
         next(found)
 
 
+CUT = '{"a": '
+ODD_ROWS = ['{"session": 3}', "{}", '{"role": "system", "content": "x"}', CUT, "[1]", '{"prompt": "p", "answer": 1}']
+
+
+@pytest.mark.parametrize("odd", [*([line] for line in ODD_ROWS if line != "[1]"), ODD_ROWS * 3])
+@pytest.mark.parametrize("listed", [False, True])
+def test_odd_rows_at_the_start_do_not_refuse_the_file(odd, listed):
+    lines = [line for line in odd if line != CUT or not listed]
+    content = f"[{','.join([*lines, LINE])}]" if listed else "\n".join([*lines, LINE])
+    *bad, good = read(content)
+    assert [row.line for row in bad] == list(range(1, len(lines) + 1)) and pairs([good]) == [("p", "r")]
+    assert all(isinstance(row, BadRow) for row in bad)
+
+
+def test_the_keys_are_looked_for_in_the_first_rows_only():
+    odd = [*['{"session": 3}'] * 18, '{"question": "p", "answer": "r"}']
+    assert len(read("\n".join([*odd, LINE]))) == 20
+    text = refused("\n".join([odd[0], *odd, LINE]))
+    assert "the keys found are question, answer" in text and "--map prompt=question" in text
+
+
+def test_an_odd_first_row_waits_for_the_first_good_one_only():
+    pipe = Pipe(("{}\n" if number < 3 else LINE).encode() for number in range(100))
+    found = read_exchanges(pipe)
+    assert isinstance(next(found), BadRow)
+    assert pipe.taken <= 5
+    assert len(list(found)) == 99
+
+
+@pytest.mark.parametrize("rounds", [1, 9, 10, 11, 40])
+def test_a_list_of_messages_of_any_length_is_one_chat(rounds):
+    chat = CHAT * rounds
+    for content in (as_jsonl(chat), json.dumps(chat), f"{CUT}\n".encode() + as_jsonl(chat)):
+        *bad, exchange = read(content)
+        assert exchange.response == CHAT[-1]["content"] and len(bad) == (content[:3] == b'{"a')
+        assert exchange.prompt.count("Assistant: ") == rounds - 1
+
+
 def test_paths(tmp_path):
     path = tmp_path / "a.parquet"
     path.write_text(LINE)

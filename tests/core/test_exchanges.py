@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusal_core import limits
 from refusal_core.errors import InputError
 from refusal_core.exchange_formats.keys import Keys
-from refusal_core.exchanges import BadRow, Exchange, exchanges_of_row, from_messages, from_pasted
+from refusal_core.exchanges import BadRow, Exchange, exchanges_of_row, from_messages, from_pasted, read_pasted
 
 
 def message(role: str, content: object) -> dict:
@@ -220,6 +220,33 @@ def test_pasted_row_keeps_id_label_and_extra():
 )
 def test_plain_text_stays_plain(text):
     assert from_pasted(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CHAT * 2),
+        json.dumps({"conversation": CHAT * 2}),
+        "User: q\nAssistant: a\nUser: q\nAssistant: a",
+    ],
+)
+def test_pasted_chat_gives_its_turns_beside_the_exchange(text):
+    found = read_pasted(text)
+    assert [(turn.role, turn.text) for turn in found.turns] == [("user", "q"), ("assistant", "a")] * 2
+    assert list(found.exchanges) == from_pasted(text)
+    assert [exchange.response for exchange in found.exchanges] == ["a"]
+
+
+def test_pasted_row_has_no_turns_even_when_it_holds_a_chat_too():
+    found = read_pasted(json.dumps({"prompt": "q", "response": "a", "messages": CHAT}))
+    assert found.turns == () and [exchange.response for exchange in found.exchanges] == ["a"]
+
+
+def test_pasted_texts_over_the_limit_are_refused():
+    chat = [CHAT[0], message("assistant", "a" * 2_000_001)]
+    for text in (f"User: {'q' * 2_000_001}\nAssistant: a", json.dumps(chat)):
+        with pytest.raises(InputError, match="at most 2,000,000 are read"):
+            read_pasted(text)
 
 
 def test_pasted_chat_without_an_answer_says_so():

@@ -1,3 +1,7 @@
+import html
+
+import pytest
+
 from refusal_core.labels import COLOUR, LABELS, OTHER_COLOUR
 from refusal_core.plots import theme
 from refusal_core.plots.playground import probabilities
@@ -17,6 +21,16 @@ def test_bars_stand_in_the_order_and_colours_of_the_classes_whatever_the_checkpo
         "Bar chart of the probability of each class: compliant 0.100, full_refusal 0.200, partial_refusal 0.300, "
         "capability_limitation 0.050, clarification 0.350."
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.5, "0.500"), (0.99996, ">0.999"), (1.0, "1.000"), (0.00001, "<0.001"), (0.0, "0.000"), (0.9994, "0.999")],
+)
+def test_a_probability_is_never_rounded_to_certainty(value, shown):
+    assert theme.number(value) == shown
+    figure, alt = probabilities({"compliant": value})
+    assert html.unescape(figure.data[0].text[0]) == shown and alt.endswith(f"compliant {shown}.")
 
 
 def test_other_classes_are_grey_and_their_names_are_text():

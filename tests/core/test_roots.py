@@ -226,11 +226,34 @@ def test_a_folder_that_cannot_be_read_is_left_out(one, monkeypatch):
 
 def test_lists_are_bounded(tree, one, monkeypatch):
     assert roots.FILES_LISTED == limits.FILES_LISTED and roots.ENTRIES_VISITED == limits.ENTRIES_VISITED
+    assert len(one.files([""])) == 4 and not one.files([""]).cut
+    for limit, most in (("FILES_LISTED", 2), ("ENTRIES_VISITED", 3)):  # the folder runs is an entry too
+        with monkeypatch.context() as patch:
+            patch.setattr(roots, limit, most)
+            assert shown(one.files([""])) == ["a.jsonl", "runs/B.JSONL"] and one.files([""]).cut
+    for limit, most in (("FILES_LISTED", 4), ("ENTRIES_VISITED", 7)):  # as many as there are
+        with monkeypatch.context() as patch:
+            patch.setattr(roots, limit, most)
+            assert len(one.files([""])) == 4 and not one.files([""]).cut
+
+
+def test_one_huge_folder_is_cut_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(roots, "ENTRIES_VISITED", 5)
+    for number in range(6):
+        (tmp_path / f"{number}.csv").write_text("")
+    found = DataRoots((tmp_path,)).files([".csv"])
+    assert len(found) == 5 and found.cut
+
+
+def test_exact_names_are_found_among_any_number_of_others(tree, one, monkeypatch):
     monkeypatch.setattr(roots, "FILES_LISTED", 2)
-    assert shown(one.files([""])) == ["a.jsonl", "runs/B.JSONL"]
-    monkeypatch.setattr(roots, "FILES_LISTED", 100)
-    monkeypatch.setattr(roots, "ENTRIES_VISITED", 3)
-    assert shown(one.files([""])) == ["a.jsonl", "runs/B.JSONL"]  # and the folder runs
+    for number in range(20):
+        (tree / "data" / f"{number}-trainer_state.json").write_text("")
+    found = one.files(names=["trainer_state.json"])
+    assert shown(found) == ["runs/checkpoint-9/trainer_state.json", "runs/checkpoint-10/trainer_state.json"]
+    assert not found.cut
+    assert shown(one.files([".JSONL"], names=["none", "runs"])) == ["a.jsonl", "runs/B.JSONL"]  # runs is no file
+    assert one.files(names=["Trainer_State.json"]) == []
 
 
 def test_a_deep_tree_is_walked(tmp_path):

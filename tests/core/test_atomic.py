@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from refusal_core import reports
+from refusal_core import atomic, reports
+from refusal_core.atomic import atomic_file, atomic_folder
 from refusal_core.errors import InputError, WorkError
-from refusal_core.reports import atomic_file, atomic_folder
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX files")
 
@@ -20,6 +20,10 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX files")
 
 def names(folder):
     return sorted(os.listdir(folder))
+
+
+def test_the_module_of_reports_offers_both():
+    assert (reports.atomic_file, reports.atomic_folder) == (atomic_file, atomic_folder)
 
 
 def test_atomic_file_writes_exactly_what_it_is_given(tmp_path):
@@ -56,7 +60,7 @@ def test_atomic_file_hides_its_temporary_file_beside(tmp_path):
 
 def killed(code, *arguments):
     """Run `code` in a Python of its own until it kills itself."""
-    root = str(Path(reports.__file__).parents[1])
+    root = str(Path(atomic.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": root}
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], env=environment, capture_output=True, check=False
@@ -74,12 +78,12 @@ def test_atomic_file_killed(tmp_path, moment):
     path.write_text("old")
     code = f"""
 import os, signal, sys
-from refusal_core import reports
+from refusal_core import atomic
 if sys.argv[2] == "before the rename":
     os.replace = lambda *paths: {KILL}
 if sys.argv[2] == "after the rename":
-    reports._sync_folder = lambda folder: {KILL}
-with reports.atomic_file(sys.argv[1]) as file:
+    atomic._sync_folder = lambda folder: {KILL}
+with atomic.atomic_file(sys.argv[1]) as file:
     file.write("new" * 100_000)
     file.flush()
     if sys.argv[2] == "while writing":
@@ -164,9 +168,9 @@ def test_atomic_file_writes_pipes_directly(tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
 def test_atomic_file_writes_to_where_standard_output_goes(tmp_path):
     code = (
-        "from refusal_core.reports import atomic_file\nwith atomic_file('/dev/stdout') as file: file.write('through')"
+        "from refusal_core.atomic import atomic_file\nwith atomic_file('/dev/stdout') as file: file.write('through')"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(reports.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(atomic.__file__).parents[1])}
     with open(tmp_path / "out", "w+") as out:
         subprocess.run([sys.executable, "-c", code], env=environment, stdout=out, check=True)
         assert out.read() == "through", "the file that was open got replaced by another"
@@ -237,7 +241,7 @@ def swapping(monkeypatch):
 
     def choose(one_step):
         if not one_step:
-            monkeypatch.setattr(reports, "_swap_in_one_step", lambda one, other: False)
+            monkeypatch.setattr(atomic, "_swap_in_one_step", lambda one, other: False)
 
     return choose
 
@@ -360,18 +364,18 @@ def test_atomic_folder_writes_through_a_link(tmp_path):
 
 FOLDER_CODE = f"""
 import os, signal, sys
-from refusal_core import reports
+from refusal_core import atomic
 path, moment, two_steps = sys.argv[1], sys.argv[2], sys.argv[3] == "two"
 if two_steps:
-    reports._swap_in_one_step = lambda one, other: False
+    atomic._swap_in_one_step = lambda one, other: False
 if moment == "before the swap":
-    reports._exchange = lambda *paths: {KILL}
+    atomic._exchange = lambda *paths: {KILL}
 if moment == "after the swap":
-    reports._keep_strangers = lambda *paths: {KILL}
+    atomic._keep_strangers = lambda *paths: {KILL}
 if moment == "between":
     rename = os.rename
     os.rename = lambda *paths: (rename(*paths), {KILL})
-with reports.atomic_folder(path, ["one", "two"]) as folder:
+with atomic.atomic_folder(path, ["one", "two"]) as folder:
     (folder / "one").write_text("new")
     if moment == "while writing":
         {KILL}
@@ -411,7 +415,7 @@ def test_one_step_is_what_happens_here(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text(name)
-    if not reports._swap_in_one_step(str(tmp_path / "a"), str(tmp_path / "b")):
+    if not atomic._swap_in_one_step(str(tmp_path / "a"), str(tmp_path / "b")):
         pytest.skip("this file system cannot exchange folders")
     assert names(tmp_path / "a") == ["b"] and names(tmp_path / "b") == ["a"]
 
