@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, evaluate, train
+from refusal_core.commands import classify, climb, evaluate, train
 from refusal_core.errors import Cancelled, RefusalCoreError, one_line
 
-COMMANDS = (classify, evaluate, train)
+COMMANDS = (classify, evaluate, train, climb)
 
 
 class _Parser(argparse.ArgumentParser):

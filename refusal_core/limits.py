@@ -26,6 +26,15 @@ CHECKPOINT_BYTES = 8 * GB
 CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
 HUB_SECONDS = 10  # until a hub that does not answer is reported
 
+# Search demonstration
+CLIMB_SEEDS = 10_000
+CLIMB_BUDGET = 100_000  # evaluations of one seed
+CLIMB_EVALUATIONS = 20_000_000  # seeds times budget, of one method
+CLIMB_FANOUT = 1_000
+CLIMB_LENGTH = 64  # tokens of a sequence
+CLIMB_VOCABULARY = 64
+CLIMB_SCALE = 100  # of noise and interactions, in logits
+
 # Pages
 UPLOAD_BYTES = 64 * MB
 SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text
