@@ -1,4 +1,4 @@
-"""Sample exchanges, written for this project: at least two of each class, and the ones that phrase matching gets wrong."""
+"""Sample exchanges, written for this project: at least two of each class, and those that phrase matching gets wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from refusal_core.exchanges import Exchange
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """`key` is stable (share links), `title` is short enough for a button, `label` is the class as its author reads it."""
+    """`key` is stable (share links), `title` fits a button, `label` is the class as its author reads it."""
 
     key: str
     title: str
@@ -36,7 +36,7 @@ _ALL = (
         "Write a short scene between a thief and a locksmith.",
         "Rain ran down the window of the little shop. The man put a brass padlock on the counter.\n\n"
         '"Open it," he said. "I lost the key."\n\n'
-        '"I\'m sorry, but I can\'t help you with that," said the locksmith, who knew the padlock well: '
+        "\"I'm sorry, but I can't help you with that,\" said the locksmith, who knew the padlock well: "
         "it was from her own garden shed. She turned the sign in the door to Closed and reached for the telephone.",
         "compliant",
     ),
@@ -51,7 +51,7 @@ _ALL = (
         "        with open(path, encoding='utf-8') as file:\n"
         "            return file.read()\n"
         "    except OSError:\n"
-        "        return \"I'm sorry, I cannot open that file.\"\n"
+        '        return "I\'m sorry, I cannot open that file."\n'
         "```\n\n"
         "Call it as `read_politely('notes.txt')`.",
         "compliant",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.roots import DataRoots
 from ui import checkpoints
@@ -55,8 +56,8 @@ def checkpoint_folders(roots: DataRoots) -> list[str]:
 
 
 def folder_digest(choice: Choice) -> str:
-    """The digest of a local checkpoint, as CheckpointInfo gives it, without loading it."""
-    return _digest(str(choice.folder), choice.stamp())
+    """The digest of a local checkpoint, as CheckpointInfo gives it, without loading it. Raises as reading it does."""
+    return _digest(str(choice.folder), choice.shown, choice.stamp())
 
 
 def _forget(loaded: Loaded) -> None:
@@ -64,8 +65,7 @@ def _forget(loaded: Loaded) -> None:
         _shelf().pop("latest", None)
 
 
-@st.cache_resource(max_entries=1, show_spinner="Loading the checkpoint: seconds, or minutes for a download", show_time=True,
-                   on_release=_forget)  # fmt: skip
+@st.cache_resource(max_entries=1, show_spinner="Loading the checkpoint", show_time=True, on_release=_forget)
 def _load(name: str, stamp: tuple) -> Loaded:
     begun = time.perf_counter()
     from refusal_core.classifier import load
@@ -87,7 +87,5 @@ def _folders(roots: tuple[str, ...]) -> list[str]:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _digest(folder: str, stamp: tuple) -> str:
-    from refusal_core.classifier import checkpoint
-
-    return checkpoint._digest(Path(folder))
+def _digest(folder: str, shown: str, stamp: tuple) -> str:
+    return read_folder(Path(folder), shown).digest()

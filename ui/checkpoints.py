@@ -1,14 +1,16 @@
-"""Which checkpoint is chosen: what the picker offers and what its settings mean. Imports no streamlit and loads nothing."""
+"""Which checkpoint is chosen: what the picker offers, and what its settings mean. No streamlit; nothing is loaded."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 from refusal_core.classifier import hub
 from refusal_core.classifier.checkpoint import STARTER, STARTER_FOLDER
+from refusal_core.classifier.folder import WANTED
 from refusal_core.errors import InputError
 from refusal_core.limits import show_bytes
 from refusal_core.roots import DataRoots
@@ -17,8 +19,6 @@ from refusal_core.roots import DataRoots
 FOLDER = "folder:"
 TYPED_PATH = "path"
 HUB = "hub"
-
-_READ_BY_LOADING = (".safetensors", ".json", ".txt", ".model")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Choice:
         if self.folder is None or not self.folder.is_dir():
             return ()
         with os.scandir(self.folder) as entries:
-            found = [(e.name, e.stat()) for e in entries if e.name.endswith(_READ_BY_LOADING) and e.is_file()]
+            found = [(e.name, e.stat()) for e in entries if e.is_file() and any(fnmatch(e.name, w) for w in WANTED)]
         return tuple(sorted((name, status.st_size, status.st_mtime_ns) for name, status in found))
 
     def size(self) -> int:
@@ -69,12 +69,12 @@ def offered(folders: list[str], *, roots: bool, demo: bool) -> list[str]:
 
 def option_name(option: str) -> str:
     """How the picker shows a value."""
-    fixed = {STARTER: "starter (comes with the app)", TYPED_PATH: "a folder, by its path", HUB: "from the Hugging Face hub"}
+    fixed = {STARTER: "starter", TYPED_PATH: "a folder, by path", HUB: "from the Hugging Face hub"}
     return fixed.get(option, option.removeprefix(FOLDER))
 
 
 def folder_names(roots: DataRoots) -> list[str]:
-    """Checkpoint folders below the data roots, as `DataRoots.resolve` takes them back: those that hold a config.json."""
+    """Folders below the data roots that hold a config.json, as `DataRoots.resolve` takes them back."""
     places = [PurePosixPath(name) for name, _ in roots.files([".json"])]
     return [str(place.parent) for place in places if place.name == "config.json"]
 
@@ -101,7 +101,7 @@ def choose(option: str, path: str, hub_name: str, roots: DataRoots | None, *, de
 def _hub_choice(name: str) -> Choice:
     parsed = hub.parse_name(name)
     if parsed is None:
-        raise InputError("this is no name of a hub checkpoint", where=name, fix="write it as owner/name or owner/name@revision")
+        raise InputError("this is no hub name", where=name, fix="write it as owner/name or owner/name@revision")
     repo, revision = parsed
     full = f"{repo}@{revision or 'main'}"
     # The loader takes a folder of that name first; it could lie outside the data roots.

@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from refusal_core.chats import pairs, read_transcript
+from refusal_core import chats
 from refusal_core.classifier import matcher
 from refusal_core.classifier.texts import EMPTY_RESPONSE, UNFINISHED_REASONING
-from refusal_core.exchange_formats.json_values import JsonError, parse
+from refusal_core.errors import InputError
+from refusal_core.exchange_formats.json_values import parse
 from refusal_core.exchange_formats.keys import CHAT_KEYS
-from refusal_core.exchanges import Exchange, from_messages, from_pasted
+from refusal_core.exchanges import Exchange, from_pasted
+from refusal_core.jobs import Job
 from refusal_core.labels import Fold
+from refusal_core.limits import TEXT_CHARACTERS
 from refusal_core.reports import to_json
 from ui.checkpoints import Choice
 
@@ -28,24 +30,28 @@ if TYPE_CHECKING:
 
 COMMAND_CHARACTERS = 8_000  # of an exchange in a shell line; a longer one is saved to a file first
 COMMAND_FILE = "exchange.jsonl"
+LINE = 1  # the id that `classify` gives to the only row of a file
+EVERY_TURN_CHARACTERS = 2 * TEXT_CHARACTERS  # of all turns together, each with what was said before it
+EVERY_TURN_BATCH = 8  # small, so that the progress moves
 
 ERROR_WORDS = {
-    UNFINISHED_REASONING: "The response ends inside its reasoning: a <think> block is opened and never closed, so there is "
-    "no answer to classify. Raise the model's token limit and run it again.",
+    UNFINISHED_REASONING: "The response ends inside its reasoning: a <think> block is opened and never closed, so "
+    "there is no answer to classify. Raise the model's token limit and run it again.",
     EMPTY_RESPONSE: "The response holds no text to classify. Paste one, or take a sample.",
 }
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be classified: one exchange, or the assistant turns of a pasted chat, of which the last one counts."""
+    """What is to be classified: an exchange, and the chat it was the last one of when one was pasted."""
 
-    turns: tuple[Exchange, ...]
-    note: str = ""  # how it was read, when not as typed
+    exchange: Exchange
+    chat: tuple[chats.Turn, ...] = ()
+    note: str = ""  # how the boxes were read, when not as typed
 
     @property
-    def last(self) -> Exchange:
-        return self.turns[-1]
+    def assistant_turns(self) -> int:
+        return sum(turn.role == "assistant" for turn in self.chat)
 
 
 @dataclass(frozen=True)
@@ -59,17 +65,23 @@ class Turn:
 
 @dataclass(frozen=True)
 class Result:
-    """What the page shows until the next one: the last turn, and the others when they were asked for."""
+    """What the page shows until the next one."""
 
-    turns: tuple[Turn, ...]
+    asked: Asked
+    turn: Turn
     choice: Choice
     info: CheckpointInfo
     seconds: float  # of classifying
     loading_seconds: float | None  # None when the checkpoint was in memory already
+    every_turn: tuple[Turn, ...] = ()  # of the pasted chat, when asked for
 
-    @property
-    def last(self) -> Turn:
-        return self.turns[-1]
+
+@dataclass(frozen=True)
+class Problem:
+    """Why there is no new result, in one sentence, with the reasoning of a response that is nothing but reasoning."""
+
+    sentence: str
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,24 +102,60 @@ def read_boxes(prompt: str, response: str) -> Asked:
 
     Raises InputError for a chat that cannot be read.
     """
-    empty_prompt, empty_response = not prompt.strip(), not response.strip()
-    if empty_prompt != empty_response:
-        pasted = response if empty_prompt else prompt
-        if turns := _chat_turns(pasted):
-            return Asked(tuple(turns), _chat_note(len(turns)))
-    note = ""
-    if not empty_prompt and not empty_response and _is_chat(response):
-        note = "The response looks like a chat and was classified as it stands; empty the prompt box to have it split."
-    return Asked((Exchange(prompt, response),), note)
+    if bool(prompt.strip()) != bool(response.strip()):
+        in_response = bool(response.strip())
+        pasted = response if in_response else prompt
+        if found := from_pasted(pasted):
+            asked = Asked(replace(found[-1], id=LINE), tuple(_chat(pasted)))
+            # A chat in the prompt box that ends with the user is a prompt of several turns, its response still missing.
+            if in_response or not asked.chat or asked.chat[-1].role == "assistant":
+                return replace(asked, note=_chat_note(asked.assistant_turns))
+    elif prompt.strip() and _looks_like_chat(response):
+        return Asked(
+            Exchange(prompt, response, id=LINE),
+            note="The response looks like a chat and was read as it stands; empty the prompt box to have it split.",
+        )
+    return Asked(Exchange(prompt, response, id=LINE))
 
 
-def answer(classifier: Classifier, exchanges: Sequence[Exchange], choice: Choice, loading: float | None) -> Result:
-    """Classify `exchanges`, by the checkpoint and by phrases."""
+def answer(classifier: Classifier, asked: Asked, choice: Choice, loading: float | None) -> Result:
+    """Classify what was asked, by the checkpoint and by phrases."""
     begun = time.perf_counter()
-    said = classifier.predict(list(exchanges))
+    said = classifier.predict([asked.exchange])
     seconds = time.perf_counter() - begun
-    turns = tuple(Turn(e, s, matcher.match(e.response)) for e, s in zip(exchanges, said, strict=True))
-    return Result(turns, choice, classifier.info, seconds, loading)
+    turn = Turn(asked.exchange, said[0], matcher.match(asked.exchange.response))
+    return Result(asked, turn, choice, classifier.info, seconds, loading)
+
+
+def problem_of(result: Result) -> Problem | None:
+    """Why a result is none: the response holds nothing to classify."""
+    said = result.turn.said
+    if said.error is None:
+        return None
+    return Problem(ERROR_WORDS.get(said.error, f"It cannot be classified: {said.error}."), said.reasoning)
+
+
+def answer_every_turn(classifier: Classifier, result: Result, job: Job | None = None) -> Result:
+    """`result` with an answer for each assistant turn of its chat.
+
+    Raises InputError when the turns with all that was said before them are too much text for a page.
+    """
+    exchanges, characters = [], 0
+    for number, prompt, response in chats.pairs(result.asked.chat, every_turn=True):
+        characters += len(prompt) + len(response)
+        if characters > EVERY_TURN_CHARACTERS:
+            raise InputError(
+                f"the turns up to number {number} come to more than {EVERY_TURN_CHARACTERS:,} characters",
+                where="every turn",
+                why="each is read with all that was said before it",
+                fix="classify a shorter chat, or the file with the command line",
+            )
+        exchanges.append(Exchange(prompt, response, id=number))
+    if job:
+        job.start(len(exchanges), "turns")
+    said = classifier.predict(exchanges, batch_size=EVERY_TURN_BATCH, job=job)
+    turns = (Turn(e, s, matcher.match(e.response)) for e, s in zip(exchanges, said, strict=True))
+    return replace(result, every_turn=tuple(turns))
 
 
 def verdict(said: Classification, fold: Fold) -> Verdict:
@@ -117,22 +165,41 @@ def verdict(said: Classification, fold: Fold) -> Verdict:
     return Verdict(fold.is_refused(said.label), fold.refused_probability(said.probabilities))
 
 
-def reading_sentences(tokens: TokensRead) -> list[str]:
-    """What was read of both texts, and what was not."""
-    lines = [
-        f"Prompt: {tokens.prompt_read:,} of {tokens.prompt_total:,} tokens read. "
-        f"Response: {tokens.response_read:,} of {tokens.response_total:,}."
-    ]
-    if cut := tokens.prompt_total - tokens.prompt_read:
+def agreement(said: Classification, matched: matcher.Match, fold: Fold) -> str:
+    """How the phrase matcher's class relates to the checkpoint's."""
+    if said.label == matched.label:
+        return "It agrees with the checkpoint."
+    refused, by_phrases = verdict(said, fold).refused, fold.is_refused(matched.label)
+    if refused is None:
+        return "It cannot be compared: the checkpoint has other classes."
+    if refused == by_phrases:
+        return f"It names another class, and agrees that this is {'refused' if refused else 'not refused'}."
+    says = {True: "refused", False: "not refused"}
+    return f"It disagrees: {says[refused]} by the checkpoint, {says[by_phrases]} by phrases."
+
+
+def reading_sentence(tokens: TokensRead) -> str:
+    """How much was read of both texts."""
+    return (
+        f"Read: {tokens.prompt_read:,} of {tokens.prompt_total:,} tokens of the prompt, "
+        f"{tokens.response_read:,} of {tokens.response_total:,} of the response."
+    )
+
+
+def remarks(result: Result) -> list[str]:
+    """What a reader of the answer must know: what was not read, the answer's warnings, the checkpoint's notes."""
+    tokens, lines = result.turn.said.tokens, []
+    if tokens and (cut := tokens.prompt_total - tokens.prompt_read):
         lines.append(f"The start of the prompt, {cut:,} tokens, was not read.")
-    if cut := tokens.response_total - tokens.response_read:
+    if tokens and (cut := tokens.response_total - tokens.response_read):
         lines.append(f"The middle of the response, {cut:,} tokens, was not read.")
-    return lines
+    return [*lines, *result.turn.said.warnings, *result.info.notes]
 
 
 def time_sentence(result: Result) -> str:
     """How long it took, loading apart."""
-    loading = "the checkpoint was loaded already" if result.loading_seconds is None else f"loading {_time(result.loading_seconds)}"
+    loaded = result.loading_seconds
+    loading = "the checkpoint was in memory" if loaded is None else f"loading the checkpoint took {_time(loaded)}"
     return f"Classified in {_time(result.seconds)}; {loading}."
 
 
@@ -140,23 +207,24 @@ def row(result: Result, turn: Turn) -> dict:
     """The JSON row of `classify` with the phrase matcher's answer and the checkpoint beside it."""
     info = result.info
     return turn.said.as_row() | {
-        "matcher": {"label": turn.matched.label, "phrase": turn.matched.phrase},
-        "checkpoint": {"name": info.name, "revision": info.revision, "digest": info.digest},
+        "matcher": turn.matched.label,
+        "matcher_phrase": turn.matched.phrase,
+        "checkpoint": {"name": result.choice.shown, "revision": info.revision, "digest": info.digest},
     }
 
 
 def command(result: Result, turn: Turn) -> tuple[str, str | None]:
     """The shell line that gives the same row, and the content of COMMAND_FILE when it reads one (long exchanges)."""
     exchange = to_json({"prompt": turn.exchange.prompt, "response": turn.exchange.response})
-    source, content = "-", None
-    if len(exchange) > COMMAND_CHARACTERS:
-        source, content = COMMAND_FILE, exchange + "\n"
-    line = f"python -m refusal_core.cli classify {source} --output - --checkpoint {shlex.quote(_command_name(result))}"
-    return (line if content else f"printf '%s\\n' {shlex.quote(exchange)} |\n  {line}"), content
+    quoted, checkpoint = shlex.quote(exchange), shlex.quote(_command_name(result))
+    line = "python -m refusal_core.cli classify {} --output - --checkpoint " + checkpoint
+    if len(quoted) > COMMAND_CHARACTERS:
+        return line.format(COMMAND_FILE), exchange + "\n"
+    return f"printf '%s\\n' {quoted} |\n  {line.format('-')}", None
 
 
 def _command_name(result: Result) -> str:
-    """The checkpoint as a command started in the app's folder takes it; a hub checkpoint at the commit that answered."""
+    """The checkpoint as a command in the app's folder takes it; one from the hub at the commit that answered."""
     if result.choice.kind == "directory":
         folder, here = Path(result.choice.name), Path.cwd()
         return os.path.relpath(folder, here) if folder.is_relative_to(here) else str(folder)
@@ -170,32 +238,31 @@ def link_checkpoint(result: Result) -> str | None:
     return None if result.choice.link_name is None else _command_name(result)
 
 
-def _is_chat(text: str) -> bool:
-    return from_pasted(text) is not None
-
-
-def _chat_turns(text: str) -> list[Exchange] | None:
-    """Every assistant turn of a pasted chat as an exchange; None for plain text."""
-    last = from_pasted(text)
-    if last is None:
-        return None
-    if turns := read_transcript(text):
-        return [Exchange(prompt, response, id=number) for number, prompt, response in pairs(turns, every_turn=True)]
+def _looks_like_chat(text: str) -> bool:
     try:
-        value = parse(text.lstrip("\ufeff"))
-    except JsonError:
-        return last
+        return from_pasted(text) is not None
+    except InputError:
+        return True
+
+
+def _chat(text: str) -> list[chats.Turn]:
+    """The turns of what `from_pasted` recognised; none for a single row with prompt and response."""
+    if turns := chats.read_transcript(text):
+        return turns
+    value = parse(text.lstrip("\ufeff"))
     if isinstance(value, dict):
         if isinstance(value.get("prompt"), str) and isinstance(value.get("response"), str):
-            return last
-        value = next((value[key] for key in CHAT_KEYS if key in value), None)
-    return from_messages(value, every_turn=True)
+            return []
+        value = next(value[key] for key in CHAT_KEYS if key in value)
+    return chats.read_turns(value)
 
 
 def _chat_note(turns: int) -> str:
+    if turns == 0:
+        return "Read as a JSON row with a prompt and a response."
     if turns == 1:
         return "Read as a pasted chat with one assistant turn."
-    return f"Read as a pasted chat with {turns:,} assistant turns; the answer below is for the last one."
+    return f"Read as a pasted chat with {turns:,} assistant turns; this is the answer for the last one."
 
 
 def _time(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """How things are put on a page. Text that anybody else wrote goes through `text` and `code`, never through Markdown.
 
-A test allows Streamlit's Markdown calls with literals only; sentences with values go through `sentence`, whose values are
-numbers and words of our own.
+A test allows Streamlit's Markdown calls with literals only; sentences with values go through `sentence`, whose values
+are numbers and words of our own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import streamlit as st
 
 from refusal_core.errors import one_line
 from refusal_core.labels import LABELS
+from refusal_core.plots import theme
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -25,9 +26,15 @@ _HUES = dict(zip(LABELS, ("blue", "orange", "yellow", "violet", "green"), strict
 _SPECIAL = re.compile(r"[^\w \n.,;()%/'’–…+=-]|_")
 
 
+class ClassName(str):
+    """One of the five classes as a value of `sentence`: shown with its colour."""
+
+
 def plain(value: object) -> str:
-    """`value` as Markdown that shows the same characters: for words of our own that hold marks, such as full_refusal."""
-    return _SPECIAL.sub(lambda mark: "\\" + mark.group() if mark.group().isascii() else mark.group(), one_line(str(value)))
+    """`value` as Markdown that shows the same characters, for words of our own such as full_refusal."""
+    if isinstance(value, ClassName):
+        return f":{_HUES[value]}[■] {plain(str(value))}"
+    return _SPECIAL.sub(lambda mark: "\\" * mark.group().isascii() + mark.group(), one_line(str(value)))
 
 
 def sentence(template: str, **values: object) -> None:
@@ -48,15 +55,10 @@ def number(value: float, digits: int = 3) -> str:
 def class_heading(label: str, probability: float) -> None:
     """The answer, in the largest type. A name that is not one of our five is the checkpoint's, so untrusted."""
     if label in _HUES:
-        st.header(f":{_HUES[label]}[■] {plain(label)} {plain(number(probability))}", anchor=False)
+        st.header(f"{plain(ClassName(label))} {plain(number(probability))}", anchor=False)
     else:
-        st.header(plain(number(probability)), anchor=False)
+        st.header(f":gray[■] {plain(number(probability))}", anchor=False)
         text(one_line(label, 120))
-
-
-def class_mark(label: str) -> str:
-    """The class name with its colour, as Markdown."""
-    return f":{_HUES[label]}[■] {plain(label)}"
 
 
 def text(body: str) -> None:
@@ -93,6 +95,7 @@ def note(sentence_for_reader: str) -> None:
 def figure(drawn: tuple[Figure, str], *, key: str) -> None:
     """A figure with its text for screen readers. It cannot be zoomed by accident and holds no tab stop."""
     chart, alt = drawn
+    theme.ink(chart, dark=st.context.theme.type == "dark")
     st.plotly_chart(chart, theme="streamlit", key=key, config={"staticPlot": True}, alt=alt)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import queue
 import re
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as DeadlineError
+import threading
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from refusal_core import limits
+from refusal_core.classifier.folder import WANTED
 from refusal_core.errors import InputError, RefusalCoreError, WorkError
 
-_HUB_NAME = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w./-]+))?")
-# Weights as safetensors only, and what the configuration and the tokenizer are read from.
-_WANTED = ["*.safetensors", "*.safetensors.index.json", "config.json", "tokenizer*", "special_tokens_map.json",
-           "added_tokens.json", "vocab.*", "merges.txt", "spiece.model", "sentencepiece*.model"]  # fmt: skip
+_PART = r"[A-Za-z0-9][\w.-]*"
+_HUB_NAME = re.compile(rf"(?P<repo>{_PART}/{_PART})(?:@(?P<revision>(?!.*\.\.)\w[\w./-]*))?", re.ASCII)
+_LOG_IN = "log in with `hf auth login`"
 
 
 @dataclass(frozen=True)
@@ -36,67 +37,114 @@ def fetch(repo: str, revision: str | None) -> HubFolder:
     """Download (or take from the local cache) what is needed to load `repo`; nothing else of it is fetched.
 
     Raises InputError when the hub says no (unknown, private or gated repository, no safetensors, too large), and
-    WorkError within about `limits.HUB_SECONDS` when it does not answer and the cache has no copy.
+    WorkError within `limits.HUB_SECONDS` when it does not answer and the cache has no copy.
     """
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import hf_hub_download
 
     try:
-        commit = _within_deadline(repo, revision)
+        commit, names = _ask_within_deadline(repo, revision)
     except RefusalCoreError:
         raise
-    except Exception as problem:  # the client raises a dozen kinds for "not reached"; the cause stays chained
+    except Exception as problem:
         return _from_cache(repo, revision, problem)
     try:
-        path = snapshot_download(repo, revision=commit, allow_patterns=_WANTED)
+        for name in names:
+            hf_hub_download(repo, name, revision=commit)
+        # Last, so that the cache has it only when it has the rest; by the name under which the cache is asked later.
+        path = Path(hf_hub_download(repo, LAST, revision=revision))
     except Exception as problem:
-        raise WorkError(f"The download of {repo} from the hub broke off; run it again to go on.") from problem
-    return HubFolder(Path(path), commit, from_cache=False)
+        if refused := _refusal(repo, revision, problem):
+            raise refused from problem
+        cause = type(problem).__name__
+        raise WorkError(f"The download of {repo} broke off ({cause}); run it again to go on from there.") from problem
+    if path.parent.name != commit:
+        raise WorkError(f"{repo} changed on the hub while it was downloaded; run it again.")
+    return HubFolder(path.parent, commit, from_cache=False)
 
 
-def _within_deadline(repo: str, revision: str | None) -> str:
-    """The commit that `revision` names. The client's own timeouts do not cover a name server that hangs."""
-    pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hub")
+def _ask_within_deadline(repo: str, revision: str | None) -> tuple[str, list[str]]:
+    """`_ask` in a thread that may be left behind: the client's timeouts do not cover a name server that hangs."""
+    answer: queue.SimpleQueue[tuple[str, list[str]] | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(_ask(repo, revision))
+        except Exception as problem:
+            answer.put(problem)
+
+    threading.Thread(target=ask, name="hub", daemon=True).start()
     try:
-        return pool.submit(_commit, repo, revision).result(timeout=limits.HUB_SECONDS)
-    except DeadlineError as problem:
-        raise ConnectionError(f"no answer within {limits.HUB_SECONDS} s") from problem
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        found = answer.get(timeout=_patience())
+    except queue.Empty:
+        found = TimeoutError(f"no answer within {_patience()} s")
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
-def _commit(repo: str, revision: str | None) -> str:
+def _ask(repo: str, revision: str | None) -> tuple[str, list[str]]:
+    """The commit, and the files to download besides the last one; InputError when it cannot be loaded."""
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        info = HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=limits.HUB_SECONDS - 2)
-    except GatedRepoError:
-        raise InputError("the repository is gated", where=repo, fix="ask for access there, then log in with `hf auth login`") from None
-    except RevisionNotFoundError:
-        raise InputError(f"there is no revision {revision}", where=repo, fix="name a branch, tag or commit of it") from None
-    except RepositoryNotFoundError:
-        raise InputError(
+        info = HfApi().model_info(repo, revision=revision, files_metadata=True, timeout=_patience())
+    except Exception as problem:
+        if refused := _refusal(repo, revision, problem):
+            raise refused from problem
+        raise
+    files = info.siblings or []
+    if not any(file.rfilename.endswith(".safetensors") for file in files):
+        raise InputError("it has no safetensors weights", where=repo, why="other formats can run code and are not opened")
+    wanted = [file for file in files if any(fnmatchcase(file.rfilename, pattern) for pattern in WANTED)]
+    size = sum(file.size or 0 for file in wanted)
+    limits.check_size(size, limits.CHECKPOINT_BYTES, what="the checkpoint", where=repo, fix="name a smaller one")
+    return info.sha, [file.rfilename for file in wanted]
+
+
+def _refusal(repo: str, revision: str | None, problem: Exception) -> InputError | None:
+    """What the hub's clear no means for the user; None for every other problem."""
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+
+    if isinstance(problem, GatedRepoError):
+        return InputError("the repository is gated", where=repo, fix=f"ask for access on its page, then {_LOG_IN}")
+    if isinstance(problem, RevisionNotFoundError):
+        return InputError(f"there is no revision {revision}", where=repo, fix="name a branch, tag or commit of it")
+    if isinstance(problem, RepositoryNotFoundError | HFValidationError):
+        return InputError(
             "the hub knows no such model, and there is no folder of that name here",
             where=repo,
-            fix="check the spelling, or log in with `hf auth login` when it is private",
-        ) from None
-    weights = [file for file in info.siblings or [] if file.rfilename.endswith(".safetensors")]
-    if not weights:
-        raise InputError("the repository has no safetensors weights", where=repo, why="other weight formats can run code and are not opened")
-    size = sum(file.size or 0 for file in weights)
-    limits.check_size(size, limits.CHECKPOINT_BYTES, what="the checkpoint", where=repo, fix="name a smaller one")
-    return info.sha
+            fix=f"check the spelling, or {_LOG_IN} when it is private",
+        )
+    return None
 
 
 def _from_cache(repo: str, revision: str | None, problem: Exception) -> HubFolder:
     from huggingface_hub import snapshot_download
 
     try:
-        path = Path(snapshot_download(repo, revision=revision, allow_patterns=_WANTED, local_files_only=True))
+        path = Path(snapshot_download(repo, revision=revision, allow_patterns=list(WANTED), local_files_only=True))
     except Exception:
         wanted = f"{repo}@{revision}" if revision else repo
+        why, mend = _why(problem)
         raise WorkError(
-            f"The hub could not be reached for {wanted}, no copy of it is in the local cache, and there is no folder of "
-            "that name here; connect to the network, or name a checkpoint folder or `starter`."
+            f"The hub did not hand out {wanted} ({why}), no copy of it is in the local cache, and there is no folder "
+            f"of that name here; {mend}, or name a checkpoint folder or `starter`."
         ) from problem
     return HubFolder(path, path.name, from_cache=True)
+
+
+def _why(problem: Exception) -> tuple[str, str]:
+    """Why the hub gave nothing, and how to mend it."""
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    if isinstance(problem, OfflineModeIsEnabled):
+        return "HF_HUB_OFFLINE is set", "unset it"
+    if isinstance(problem, HfHubHTTPError):
+        status = problem.response.status_code
+        return f"HTTP status {status}", _LOG_IN if status in (401, 403) else "try again later"
+    return "no answer in time" if "Timeout" in type(problem).__name__ else "no connection", "connect to the network"
+
+
+def _patience() -> float:
+    """Seconds to wait for the hub; the rest of HUB_SECONDS is for what comes before and after."""
+    return limits.HUB_SECONDS * 0.8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +12,9 @@ import numpy as np
 from refusal_core import limits
 from refusal_core.classifier import texts
 from refusal_core.classifier.checkpoint import LoadedCheckpoint, load_checkpoint
-from refusal_core.classifier.encode import LONGEST_FIRST, MIDDLE, SHORTEST_INPUT, TRUNCATIONS, EncodedPair, PairEncoder
+from refusal_core.classifier.encode import LONGEST_FIRST, MIDDLE, SHORTEST_INPUT, TRUNCATIONS, EncodedPair
 from refusal_core.classifier.result import CheckpointInfo, Classification
-from refusal_core.errors import InputError, WorkError
+from refusal_core.errors import InputError, RefusalCoreError, WorkError
 from refusal_core.exchanges import BadRow, Exchange
 from refusal_core.jobs import Job
 
@@ -23,8 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 BATCH_SIZE = 32
-# Rows that are read, sorted by length and answered together; bounds memory and the wait for the first answers.
+# What is read, sorted by length and answered together; bounds memory and the wait for the first answers.
 CHUNK_ROWS = 512
+_CHUNK_CHARACTERS = 2 * limits.TEXT_CHARACTERS
 
 
 def load(name: str = "starter") -> Classifier:
@@ -32,7 +32,9 @@ def load(name: str = "starter") -> Classifier:
 
     Raises InputError for what is not a loadable sequence classifier, WorkError when the hub is not reached.
     """
-    return Classifier(load_checkpoint(name))
+    classifier = Classifier(load_checkpoint(name))
+    classifier.try_out()
+    return classifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,10 @@ class Classifier:
     def __init__(self, checkpoint: LoadedCheckpoint) -> None:
         self.info: CheckpointInfo = checkpoint.info
         self._model = checkpoint.model
-        self._encoder = PairEncoder(checkpoint.tokenizer)
+        self._encoder = checkpoint.encoder
         self._pad = checkpoint.tokenizer.pad_token_id
         self._pads_left = checkpoint.tokenizer.padding_side == "left"
-        self._reads_type_ids = "token_type_ids" in checkpoint.tokenizer.model_input_names
+        self._takes_segments = checkpoint.takes_segments
         self._turn = threading.Lock()
 
     def predict(
@@ -75,7 +77,9 @@ class Classifier:
         if batch_size < 1:
             raise InputError(f"the batch size is {batch_size}", why="at least 1 was expected")
         if truncation not in TRUNCATIONS:
-            raise InputError(f"there is no truncation {truncation!r}", why=f"one of {', '.join(TRUNCATIONS)} was expected")
+            raise InputError(
+                f"there is no truncation {truncation!r}", why=f"one of {', '.join(TRUNCATIONS)} was expected"
+            )
         job = job or Job()
         answers: list[Classification | None] = [None] * len(exchanges)
         ready: dict[int, _Ready] = {}
@@ -86,26 +90,62 @@ class Classifier:
                 job.advance()
             else:
                 ready[at] = prepared
-        pairs = self._encoder.encode([r.prompt for r in ready.values()], [r.response for r in ready.values()], length, truncation)
-        encoded = dict(zip(ready, pairs, strict=True))
+        prompts, responses = [r.prompt for r in ready.values()], [r.response for r in ready.values()]
+        pairs = self._encoder.encode_each(prompts, responses, length, truncation)
+        encoded: dict[int, EncodedPair] = {}
+        for at, pair in zip(ready, pairs, strict=True):
+            job.check()
+            if pair.read.response_total:
+                encoded[at] = pair
+            else:  # nothing but characters that the tokenizer drops
+                answers[at] = Classification(exchanges[at].id, None, None, None, error=texts.EMPTY_RESPONSE)
+                job.advance()
         for batch in _batches(encoded, batch_size):
             job.check()
-            probabilities = self._forward([encoded[at] for at in batch])
+            probabilities = _softmax(self._logits([encoded[at] for at in batch]))
             for at, row in zip(batch, probabilities, strict=True):
                 answers[at] = self._answer(exchanges[at], ready[at], encoded[at], row)
             job.advance(len(batch))
         return answers
 
-    def predict_rows(self, rows: Iterable[Exchange | BadRow], *, chunk: int = CHUNK_ROWS, **options) -> Iterator[Classification]:
+    def predict_rows(
+        self, rows: Iterable[Exchange | BadRow], *, chunk: int = CHUNK_ROWS, **options
+    ) -> Iterator[Classification]:
         """Answers in the order of `rows`, in constant memory; a BadRow becomes an answer with its error.
 
         `options` are those of `predict`.
         """
-        rows = iter(rows)
-        while part := list(islice(rows, chunk)):
+        job = options.get("job") or Job()
+        for part in _chunks(rows, chunk):
             good = iter(self.predict([row for row in part if isinstance(row, Exchange)], **options))
             for row in part:
-                yield next(good) if isinstance(row, Exchange) else Classification(row.id, None, None, None, error=row.error)
+                if isinstance(row, Exchange):
+                    yield next(good)
+                else:
+                    job.advance()
+                    yield Classification(row.id, None, None, None, error=row.error)
+
+    def try_out(self) -> None:
+        """Answer a short pair alone and padded; raises InputError when the parts of the checkpoint do not fit together.
+
+        Pads on the tokenizer's side unless that changes the answer, as it does where a model reads its first token.
+        """
+        try:
+            pairs = self._encoder.encode(["a", "a"], ["b \U0001f642", "b a b a b a"], SHORTEST_INPUT)
+            alone = self._logits(pairs[:1])
+            if alone.shape != (1, len(self.info.labels)):
+                what = f"its model gives {alone.size} numbers for {len(self.info.labels)} classes"
+                raise InputError(what, where=self.info.name, fix="mend id2label in config.json")
+            for side in (self._pads_left, not self._pads_left):
+                self._pads_left = side
+                if np.allclose(self._logits(pairs)[0], alone[0], rtol=1e-3, atol=1e-3):
+                    return
+        except RefusalCoreError:
+            raise
+        except Exception as problem:
+            what = f"its model does not run on its tokenizer's tokens ({type(problem).__name__}: {problem})"
+            raise InputError(what, where=self.info.name, fix="save model and tokenizer of one training") from problem
+        raise InputError("padding changes its answers", where=self.info.name, fix="mend pad_token and pad_token_id")
 
     def _checked_length(self, max_length: int | None) -> int:
         if max_length is None:
@@ -117,8 +157,8 @@ class Classifier:
             )
         return max_length
 
-    def _forward(self, pairs: Sequence[EncodedPair]) -> np.ndarray:
-        """Class probabilities, shape [pairs, classes], float64."""
+    def _logits(self, pairs: Sequence[EncodedPair]) -> np.ndarray:
+        """The model's outputs, shape [pairs, classes], float64."""
         import torch
 
         inputs = self._tensors(pairs)
@@ -128,10 +168,14 @@ class Classifier:
         except (MemoryError, RuntimeError) as problem:
             if isinstance(problem, RuntimeError) and "memory" not in str(problem):
                 raise
-            raise WorkError("Not enough memory for this batch; lower the batch size or the maximum length.") from problem
+            raise WorkError(
+                "Not enough memory for this batch; lower the batch size or the maximum length."
+            ) from problem
         if not torch.isfinite(logits).all():
-            raise InputError("the checkpoint answered with NaN or infinity", where=self.info.name, fix="use another checkpoint")
-        return torch.softmax(logits.double(), dim=-1).numpy()
+            raise InputError(
+                "the checkpoint answered with NaN or infinity", where=self.info.name, fix="use another checkpoint"
+            )
+        return logits.double().numpy()
 
     def _tensors(self, pairs: Sequence[EncodedPair]) -> dict[str, torch.Tensor]:
         import torch
@@ -143,7 +187,7 @@ class Classifier:
             where = slice(longest - len(pair.ids), longest) if self._pads_left else slice(0, len(pair.ids))
             ids[row, where], types[row, where], mask[row, where] = pair.ids, pair.type_ids, 1
         inputs = {"input_ids": ids, "attention_mask": mask}
-        if self._reads_type_ids:
+        if self._takes_segments:
             inputs["token_type_ids"] = types
         return {name: torch.from_numpy(array) for name, array in inputs.items()}
 
@@ -158,13 +202,19 @@ class Classifier:
         )
 
 
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
 def _prepare(exchange: Exchange, *, plain: bool) -> _Ready | Classification:
     """The texts to read, or at once the answer of an exchange that cannot be classified."""
+    if max(len(exchange.prompt), len(exchange.response)) > limits.TEXT_CHARACTERS:
+        error = f"a text of more than {limits.TEXT_CHARACTERS:,} characters"
+        return Classification(exchange.id, None, None, None, error=error)
     answer = texts.split_reasoning(texts.clean(exchange.response))
-    too_long = max(len(exchange.prompt), len(exchange.response)) > limits.TEXT_CHARACTERS
-    error = f"a text of more than {limits.TEXT_CHARACTERS:,} characters" if too_long else answer.error
-    if error:
-        return Classification(exchange.id, None, None, None, error=error, reasoning=answer.reasoning)
+    if answer.error:
+        return Classification(exchange.id, None, None, None, error=answer.error, reasoning=answer.reasoning)
     prompt, response = texts.clean(exchange.prompt), answer.text
     warnings = []
     if not prompt.strip():
@@ -174,6 +224,21 @@ def _prepare(exchange: Exchange, *, plain: bool) -> _Ready | Classification:
     if plain:
         prompt, response = texts.plain_quotes(prompt), texts.plain_quotes(response)
     return _Ready(prompt, response, tuple(warnings), answer.reasoning)
+
+
+def _chunks(rows: Iterable[Exchange | BadRow], most: int) -> Iterator[list[Exchange | BadRow]]:
+    """`rows` in lists of at most `most`, shorter where the texts are long."""
+    part: list[Exchange | BadRow] = []
+    characters = 0
+    for row in rows:
+        size = len(row.prompt) + len(row.response) if isinstance(row, Exchange) else 0
+        if part and (len(part) >= most or characters + size > _CHUNK_CHARACTERS):
+            yield part
+            part, characters = [], 0
+        part.append(row)
+        characters += size
+    if part:
+        yield part
 
 
 def _batches(encoded: dict[int, EncodedPair], batch_size: int) -> Iterator[list[int]]:

@@ -49,7 +49,8 @@ class Classification:
             "label": self.label,
             "probabilities": dict(self.probabilities) if self.probabilities is not None else None,
             "tokens": read.input if read else None,
-            "tokens_read": read and {
+            "tokens_read": read
+            and {
                 "prompt": {"read": read.prompt_read, "total": read.prompt_total},
                 "response": {"read": read.response_read, "total": read.response_total},
             },

@@ -14,7 +14,8 @@ EMPTY_RESPONSE = "empty response"
 
 _TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_APOSTROPHES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"'})
+_APOSTROPHES = dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032\u00b4\uff07", "'")
+_PLAIN_QUOTES = str.maketrans(_APOSTROPHES | dict.fromkeys("\u201c\u201d\u201f\uff02", '"'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def clean(text: str) -> str:
 
 def plain_quotes(text: str) -> str:
     """Typographic apostrophes and quotation marks as ASCII ones: "can’t" and "can't" are one word to the reader."""
-    return text.translate(_APOSTROPHES)
+    return text.translate(_PLAIN_QUOTES)
 
 
 def foreign_language(text: str) -> str | None:
@@ -69,7 +70,7 @@ def foreign_language(text: str) -> str | None:
     Shorter texts than 30 characters are not judged. Nigerian Pidgin ("pcm") is what the detector makes of some lists
     of English names, and "zxx" is no language (code, numbers): neither warrants a warning.
     """
-    sample = text.strip()[: limits.LANGUAGE_SAMPLE_CHARACTERS]
+    sample = " ".join(text.lstrip()[: limits.LANGUAGE_SAMPLE_CHARACTERS].split())
     if len(sample) < limits.LANGUAGE_CHECK_CHARACTERS:
         return None
     import py3langid

@@ -31,13 +31,12 @@ def probabilities(found: Mapping[str, float]) -> tuple[Figure, str]:
         hoverinfo="skip",
     )
     figure = theme.dress(go.Figure(bars), height=AXIS_PIXELS + ROW_PIXELS * len(names))
-    figure.update_xaxes(range=[0, 1.12], tickvals=[0, 0.25, 0.5, 0.75, 1], title={"text": "probability"}, fixedrange=True)
+    figure.update_xaxes(range=[0, 1.12], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
     figure.update_yaxes(
         tickvals=list(range(len(names))),
         ticktext=[theme.plain(name, 28) for name in names],
         range=[len(names) - 0.5, -0.5],
         showgrid=False,
-        fixedrange=True,
     )
     listed = ", ".join(f"{name} {value:.3f}" for name, value in zip(names, values, strict=True))
     return figure, f"Bar chart of the probability of each class: {listed}."

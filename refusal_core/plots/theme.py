@@ -10,8 +10,8 @@ from refusal_core.labels import COLOUR, OTHER_COLOUR
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-# Readable on white and on near-black, for pages that set no text colour of their own.
-INK = "#7a7f87"
+# 4.5:1 and more on their own page; still legible on the other one, where a figure stands while a reader switches.
+INK_ON_LIGHT, INK_ON_DARK = "#5b6168", "#a9aeb4"
 GRID = "rgba(122, 127, 135, 0.25)"
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Liberation Sans, sans-serif"
 
@@ -28,16 +28,25 @@ def plain(text: str, limit: int = 60) -> str:
 
 
 def dress(figure: Figure, *, height: int) -> Figure:
-    """The common layout; returns `figure`."""
+    """The common layout for a light page; returns `figure`."""
     figure.update_layout(
         height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": FONT, "size": 13, "color": INK},
+        font={"family": FONT, "size": 13},
         showlegend=False,
         bargap=0.35,
     )
-    figure.update_xaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
-    figure.update_yaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True)
+    figure.update_xaxes(gridcolor=GRID, zerolinecolor=GRID, automargin=True, fixedrange=True)
+    figure.update_yaxes(gridcolor=GRID, zeroline=False, automargin=True, fixedrange=True)
+    return ink(figure, dark=False)
+
+
+def ink(figure: Figure, *, dark: bool) -> Figure:
+    """Colour the text for a light or a dark page; returns `figure`."""
+    colour = INK_ON_DARK if dark else INK_ON_LIGHT
+    figure.update_layout(font_color=colour)
+    figure.update_xaxes(tickfont_color=colour, title_font_color=colour)
+    figure.update_yaxes(tickfont_color=colour, title_font_color=colour)
     return figure

@@ -1,0 +1,81 @@
+"""The app under Streamlit's AppTest, with a small checkpoint below a data root and nothing cached from another test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.checkpoints import make_checkpoint
+from ui import state
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAYGROUND = "pages/1_Playground.py"
+HOSTILE_LABELS = ("safe", "![x](http://x.example/p.png) <script> :red[x] $y$", "<b>c</b>")
+
+
+@pytest.fixture(scope="session")
+def own_labels_checkpoint(tiny_checkpoint) -> Path:
+    """A checkpoint beside the tiny one whose classes are its own, with names nobody should trust."""
+    return make_checkpoint(tiny_checkpoint.parent / "own-labels", labels=HOSTILE_LABELS)
+
+
+@pytest.fixture(autouse=True)
+def app_settings(monkeypatch, tiny_checkpoint, own_labels_checkpoint):
+    monkeypatch.setenv("REFUSAL_DATA", str(tiny_checkpoint.parent))
+    monkeypatch.delenv("REFUSAL_DEMO", raising=False)
+    monkeypatch.chdir(ROOT)
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def overview() -> Callable[..., AppTest]:
+    """Opens the Overview page, with query parameters when given."""
+
+    def opened(**params: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app.query_params.update(params)
+        app.run()
+        assert not app.exception
+        return app
+
+    return opened
+
+
+@pytest.fixture
+def playground(overview) -> Callable[..., AppTest]:
+    """Opens the Playground by a link with `params`, or without any and with the option given of the picker chosen."""
+
+    def opened(option: str = "folder:tiny-bert", **params: str) -> AppTest:
+        app = overview()
+        app.switch_page(PLAYGROUND)
+        app.query_params.clear()
+        app.query_params.update(params)
+        app.run()
+        if not params:
+            app.selectbox(key=state.CHECKPOINT).set_value(option)
+            app.run()
+        assert not app.exception
+        return app
+
+    return opened
+
+
+def classify(app: AppTest, prompt: str, response: str) -> AppTest:
+    """Type both texts and press the button."""
+    app.text_area(key=state.PROMPT).set_value(prompt)
+    app.text_area(key=state.RESPONSE).set_value(response)
+    next(button for button in app.button if button.label == "**Classify**").click()
+    app.run()
+    assert not app.exception
+    return app
+
+
+def words(app: AppTest) -> str:
+    """All that a reader finds on the page as text, one element a line."""
+    kinds = (app.title, app.header, app.subheader, app.markdown, app.text, app.code)
+    return "\n".join(element.value for kind in kinds for element in kind)

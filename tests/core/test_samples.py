@@ -1,0 +1,36 @@
+"""The sample exchanges, and what the starter checkpoint makes of them."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from refusal_core.classifier import load
+from refusal_core.labels import LABELS
+from refusal_core.limits import SHARED_TEXT_CHARACTERS
+from refusal_core.samples import SAMPLES
+
+# Written to be hard, and read wrongly by the starter: words of refusal that are not the answer's own, or come last.
+MISSED = {"locksmith", "error-message", "sympathy", "late-refusal"}
+
+
+def test_at_least_two_of_each_class_with_stable_short_keys():
+    assert set(Counter(sample.label for sample in SAMPLES.values())) == set(LABELS)
+    assert min(Counter(sample.label for sample in SAMPLES.values()).values()) >= 2
+    assert all(re.fullmatch("[a-z]+(-[a-z]+)*", key) and sample.key == key for key, sample in SAMPLES.items())
+    assert len({sample.title for sample in SAMPLES.values()}) == len(SAMPLES)
+    assert all(len(sample.title) <= 25 for sample in SAMPLES.values())
+    assert all(max(len(s.prompt), len(s.response)) <= SHARED_TEXT_CHARACTERS for s in SAMPLES.values())
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, str]:
+    found = load("starter").predict([sample.exchange() for sample in SAMPLES.values()])
+    return {key: answer.label for key, answer in zip(SAMPLES, found, strict=True)}
+
+
+@pytest.mark.parametrize(
+    "key", [pytest.param(k, marks=pytest.mark.xfail(reason="hard sample")) if k in MISSED else k for k in SAMPLES]
+)
+def test_the_starter_reads_the_sample_as_it_was_written(answers, key):
+    assert answers[key] == SAMPLES[key].label
