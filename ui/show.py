@@ -89,7 +89,7 @@ def note(sentence_for_reader: str) -> None:
     """A remark that the reader should not miss, of any origin."""
     with st.container(horizontal=True, gap="xsmall", wrap=False):
         st.markdown("**!**", width="content")
-        text(sentence_for_reader)
+        st.text(_cut(sentence_for_reader), width="stretch")  # as wide as its text it would not wrap
 
 
 def figure(drawn: tuple[Figure, str], *, key: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from refusal_core import limits
 from refusal_core.errors import InputError
 
-_CONFIG, _ADAPTER = "config.json", "adapter_config.json"
+CONFIG, ADAPTER = "config.json", "adapter_config.json"
 _WEIGHTS, _WEIGHTS_INDEX = "model.safetensors", "model.safetensors.index.json"
 _VOCABULARIES = (
     "tokenizer.json",
@@ -25,7 +25,7 @@ _VOCABULARIES = (
 _TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 # File name patterns of all that is ever read of a checkpoint, at the top of its folder. No pickle, no code.
-WANTED = (_CONFIG, _ADAPTER, _WEIGHTS, _WEIGHTS_INDEX, "model-*.safetensors", *_TOKENIZER)
+WANTED = (CONFIG, ADAPTER, _WEIGHTS, _WEIGHTS_INDEX, "model-*.safetensors", *_TOKENIZER)
 
 _CLASSES_AT_MOST = 1_000
 _LARGEST_NUMBER = 2_000_000  # of a size in config.json; frequencies ("rope_theta") may be larger
@@ -54,19 +54,19 @@ class CheckpointFolder:
 
 def read_folder(path: Path, name: str) -> CheckpointFolder:
     """The checked contents of the folder `path`; raises InputError for what is not a whole sequence classifier."""
-    if (path / _ADAPTER).is_file():
-        base = read_json(path / _ADAPTER, name).get("base_model_name_or_path") or "a base model"
+    if (path / ADAPTER).is_file():
+        base = read_json(path / ADAPTER, name).get("base_model_name_or_path") or "a base model"
         raise InputError(
             f"it holds a PEFT adapter for {base}",
             where=name,
             why="a whole checkpoint was expected",
             fix="merge it into its base (peft: merge_and_unload), save that with save_pretrained and name that folder",
         )
-    if not (path / _CONFIG).is_file():
+    if not (path / CONFIG).is_file():
         raise InputError(
             "there is no config.json", where=name, why="a checkpoint folder as save_pretrained writes it was expected"
         )
-    config = read_json(path / _CONFIG, name)
+    config = read_json(path / CONFIG, name)
     _check_config(config, name)
     weights = _weights(path, name)
     size = sum(file.stat().st_size for file in weights)
@@ -82,7 +82,7 @@ def read_folder(path: Path, name: str) -> CheckpointFolder:
         _refuse_pointer(file, name)
     for file in tokenizer:
         _check_file_size(file, name)
-    return CheckpointFolder(name, config, weights, tokenizer, path / _CONFIG)
+    return CheckpointFolder(name, config, weights, tokenizer, path / CONFIG)
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _check_config(config: dict[str, Any], name: str) -> None:
     for key, number in _numbers(config):
         if abs(number) > _LARGEST_NUMBER and "theta" not in key:
             raise InputError(
-                f"{key} is {number:,}", where=f"{name}/{_CONFIG}", why=f"at most {_LARGEST_NUMBER:,} is loaded"
+                f"{key} is {number:,}", where=f"{name}/{CONFIG}", why=f"at most {_LARGEST_NUMBER:,} is loaded"
             )
 
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from refusal_core import limits
-from refusal_core.classifier.folder import WANTED
+from refusal_core.classifier.folder import ADAPTER, CONFIG, WANTED
 from refusal_core.errors import InputError, RefusalCoreError, WorkError
 
 _PART = r"[A-Za-z0-9][\w.-]*"
@@ -48,10 +48,10 @@ def fetch(repo: str, revision: str | None) -> HubFolder:
     except Exception as problem:
         return _from_cache(repo, revision, problem)
     try:
-        for name in names:
+        for name in names[:-1]:
             hf_hub_download(repo, name, revision=commit)
-        # Last, so that the cache has it only when it has the rest; by the name under which the cache is asked later.
-        path = Path(hf_hub_download(repo, LAST, revision=revision))
+        # By the user's own revision, since that is the name under which the cache will be asked.
+        path = Path(hf_hub_download(repo, names[-1], revision=revision))
     except Exception as problem:
         if refused := _refusal(repo, revision, problem):
             raise refused from problem
@@ -83,7 +83,10 @@ def _ask_within_deadline(repo: str, revision: str | None) -> tuple[str, list[str
 
 
 def _ask(repo: str, revision: str | None) -> tuple[str, list[str]]:
-    """The commit, and the files to download besides the last one; InputError when it cannot be loaded."""
+    """The commit, and the files to download; InputError when they cannot be a checkpoint that can be loaded.
+
+    config.json is the last of them, so that a cache that holds it holds them all.
+    """
     from huggingface_hub import HfApi
 
     try:
@@ -94,11 +97,18 @@ def _ask(repo: str, revision: str | None) -> tuple[str, list[str]]:
         raise
     files = info.siblings or []
     if not any(file.rfilename.endswith(".safetensors") for file in files):
-        raise InputError("it has no safetensors weights", where=repo, why="other formats can run code and are not opened")
+        raise InputError(
+            "it has no safetensors weights", where=repo, why="other formats can run code and are not opened"
+        )
     wanted = [file for file in files if any(fnmatchcase(file.rfilename, pattern) for pattern in WANTED)]
     size = sum(file.size or 0 for file in wanted)
     limits.check_size(size, limits.CHECKPOINT_BYTES, what="the checkpoint", where=repo, fix="name a smaller one")
-    return info.sha, [file.rfilename for file in wanted]
+    names = sorted((file.rfilename for file in wanted), key=lambda name: name == CONFIG)
+    if ADAPTER in names:
+        return info.sha, [ADAPTER]  # enough to say what it is
+    if CONFIG not in names:
+        raise InputError(f"it has no {CONFIG}", where=repo, why="a repository as push_to_hub fills it was expected")
+    return info.sha, names
 
 
 def _refusal(repo: str, revision: str | None, problem: Exception) -> InputError | None:
@@ -119,18 +129,18 @@ def _refusal(repo: str, revision: str | None, problem: Exception) -> InputError 
 
 
 def _from_cache(repo: str, revision: str | None, problem: Exception) -> HubFolder:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import try_to_load_from_cache  # the downloading functions ask the network even for the cache
 
-    try:
-        path = Path(snapshot_download(repo, revision=revision, allow_patterns=list(WANTED), local_files_only=True))
-    except Exception:
+    found = try_to_load_from_cache(repo, CONFIG, revision=revision)
+    if not isinstance(found, str):
         wanted = f"{repo}@{revision}" if revision else repo
         why, mend = _why(problem)
         raise WorkError(
             f"The hub did not hand out {wanted} ({why}), no copy of it is in the local cache, and there is no folder "
             f"of that name here; {mend}, or name a checkpoint folder or `starter`."
         ) from problem
-    return HubFolder(path, path.name, from_cache=True)
+    folder = Path(found).parent
+    return HubFolder(folder, folder.name, from_cache=True)
 
 
 def _why(problem: Exception) -> tuple[str, str]:

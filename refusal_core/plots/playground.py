@@ -11,7 +11,7 @@ from refusal_core.plots import theme
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-ROW_PIXELS, AXIS_PIXELS = 30, 56
+ROW_PIXELS, AXIS_PIXELS, NUMBER_PIXELS = 30, 56, 48
 
 
 def probabilities(found: Mapping[str, float]) -> tuple[Figure, str]:
@@ -30,8 +30,8 @@ def probabilities(found: Mapping[str, float]) -> tuple[Figure, str]:
         cliponaxis=False,
         hoverinfo="skip",
     )
-    figure = theme.dress(go.Figure(bars), height=AXIS_PIXELS + ROW_PIXELS * len(names))
-    figure.update_xaxes(range=[0, 1.12], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
+    figure = theme.dress(go.Figure(bars), height=AXIS_PIXELS + ROW_PIXELS * len(names), right=NUMBER_PIXELS)
+    figure.update_xaxes(range=[0, 1], tickvals=[0, 0.25, 0.5, 0.75, 1], title="probability")
     figure.update_yaxes(
         tickvals=list(range(len(names))),
         ticktext=[theme.plain(name, 28) for name in names],

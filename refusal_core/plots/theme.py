@@ -27,11 +27,11 @@ def plain(text: str, limit: int = 60) -> str:
     return shown.replace("$", "&#36;")
 
 
-def dress(figure: Figure, *, height: int) -> Figure:
-    """The common layout for a light page; returns `figure`."""
+def dress(figure: Figure, *, height: int, right: int = 8) -> Figure:
+    """The common layout for a light page; `right` is room in pixels for numbers that stand after bars."""
     figure.update_layout(
         height=height,
-        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        margin={"l": 8, "r": right, "t": 8, "b": 8},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": FONT, "size": 13},

@@ -37,6 +37,7 @@ class FakeHub:
     commits: dict[str, dict[str, dict[str, bytes]]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=lambda: {"main": MAIN, "old": OLD, MAIN: MAIN, OLD: OLD})
     gated: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
     status: int = 200
     handed_out: list[str] = field(default_factory=list)
 
@@ -58,6 +59,8 @@ class FakeHub:
         if kind == "resolve":
             if repo in self.gated:
                 return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+            if match[4] in self.broken:
+                return 403, {}, b"{}"
             content = files[match[4]]
             return 200, {"ETag": f'"{_id(content)}"', "X-Repo-Commit": commit}, content
         if kind == "tree":
@@ -179,15 +182,27 @@ def test_the_cache_answers_when_the_hub_is_gone(served, files):
     assert "HTTP status 503" in sentence(WorkError, "owner/name@never")
 
 
-def test_an_unfinished_download_is_not_taken_from_the_cache(served, files, monkeypatch):
+def test_an_unfinished_download_is_not_taken_from_the_cache(served, files):
     served.commits["owner/name"] = {MAIN: files}
-    load("owner/name")
-    from huggingface_hub import constants
-
-    for path in Path(constants.HF_HUB_CACHE).rglob("tokenizer_config.json"):
-        path.unlink()
+    served.broken.add("tokenizer_config.json")
+    assert "broke off" in sentence(WorkError, "owner/name")
     served.status = 503
     assert "no copy of it is in the local cache" in sentence(WorkError, "owner/name")
+    served.status = 200
+    served.broken.clear()
+    assert load("owner/name").info.revision == MAIN
+    assert sorted(served.handed_out) == sorted(set(served.handed_out))  # what was there is not fetched again
+
+
+def test_a_branch_that_moves_meanwhile(served, files, monkeypatch):
+    served.commits["owner/name"] = {MAIN: files, OLD: files}
+
+    def move(*args):
+        served.names["main"] = OLD
+        return MAIN, ["tokenizer.json", "config.json"]
+
+    monkeypatch.setattr(hub, "_ask", move)
+    assert "changed on the hub" in sentence(WorkError, "owner/name")
 
 
 def test_unknown_repository_and_mistyped_folder(served):
@@ -213,6 +228,8 @@ def test_no_safetensors(served, files):
     served.commits["owner/name"] = {MAIN: {n: c for n, c in files.items() if n != "model.safetensors"}}
     assert "holds no weights (model.safetensors)" in sentence(InputError, "owner/name")
     assert "model.safetensors" not in served.handed_out
+    served.commits["owner/name"] = {MAIN: {n: c for n, c in files.items() if n != "config.json"}}
+    assert "it has no config.json" in sentence(InputError, "owner/name")
 
 
 def test_too_large_a_checkpoint_is_not_downloaded(served, files, monkeypatch):
@@ -239,7 +256,7 @@ def test_broken_download_is_one_sentence(served, files, monkeypatch):
     import huggingface_hub
 
     served.commits["owner/name"] = {MAIN: files}
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
     assert "broke off" in sentence(WorkError, "owner/name")
 
 
