@@ -30,6 +30,7 @@ HUB_SECONDS = 10  # until a hub that does not answer is reported
 CLIMB_SEEDS = 10_000
 CLIMB_BUDGET = 100_000  # evaluations of one seed
 CLIMB_EVALUATIONS = 20_000_000  # seeds times budget, of one method
+CLIMB_PAGE_EVALUATIONS = 2_000_000  # the same on a page
 CLIMB_FANOUT = 1_000
 CLIMB_LENGTH = 64  # tokens of a sequence
 CLIMB_VOCABULARY = 64

@@ -58,7 +58,7 @@ def line_chart(
     for tick in y_ticks:
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(_label(LEFT - 6, y(tick) + 4, _number(tick, y_ticks), "end"))
-    within = _powers(x_low, x_high) if log_x else [t for t in ticks(x_low, x_high) if x_low <= t <= x_high]
+    within = log_ticks(x_low, x_high) if log_x else [t for t in ticks(x_low, x_high) if x_low <= t <= x_high]
     for tick in within:
         at = x(along(tick))
         parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
@@ -83,7 +83,8 @@ def line_chart(
         at = y(level[0])
         parts.append(f'<line class="ink dash" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         names.append((at, level[1]))
-    parts += [_label(WIDTH - RIGHT + 6, at + 4, name) for at, name in _apart(names)]
+    heights = apart([at for at, _ in names], TEXT_ROW, HEIGHT - BOTTOM)
+    parts += [_label(WIDTH - RIGHT + 6, at + 4, name) for at, (_, name) in zip(heights, names, strict=True)]
     return "".join([*parts, "</svg>"])
 
 
@@ -122,8 +123,21 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [round(k * step, 10) + 0.0 for k in range(first, last + 1)]
 
 
-def _powers(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20, ... within low to high, thinned to powers of ten when there are many."""
+def apart(positions: Sequence[float], gap: float, most: float) -> list[float]:
+    """`positions` pushed up from the least one until they are `gap` apart, then all down when the last is over `most`.
+
+    In the order given, so that labels keep their place beside their lines.
+    """
+    order = sorted(range(len(positions)), key=lambda k: positions[k])
+    placed: list[float] = []
+    for k in order:
+        placed.append(max(positions[k], placed[-1] + gap) if placed else positions[k])
+    over = max(0.0, placed[-1] - most) if placed else 0.0
+    return [at - over for _, at in sorted(zip(order, placed, strict=True))]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10, 20, ... within `low` to `high`, above 0; powers of ten only when there would be many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(decades) <= 4 else (1,)
     return [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
@@ -144,15 +158,6 @@ def _staircase(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     for (_, before), (across, here) in zip(points, points[1:], strict=False):
         stairs += [(across, before), (across, here)]
     return stairs
-
-
-def _apart(names: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Labels by height, pushed down, and the whole up again, so that none covers another."""
-    placed: list[tuple[float, str]] = []
-    for at, name in sorted(names):
-        placed.append((max(at, placed[-1][0] + TEXT_ROW) if placed else at, name))
-    over = max(0.0, placed[-1][0] - (HEIGHT - BOTTOM)) if placed else 0.0
-    return [(at - over, name) for at, name in placed]
 
 
 def _points(points: Sequence[tuple[float, float]]) -> str:

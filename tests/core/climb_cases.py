@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from benchmarks.climb_speed import improvements_of
 from refusal_core.climb.policy import Policy
 
+BUDGETS, FANOUTS = st.integers(1, 120), st.integers(1, 12)
+NOISES = st.sampled_from([0.0, 1e-6, 0.7])
 SEEDS = st.lists(st.integers(0, 10_000), min_size=1, max_size=4, unique=True).map(np.array)
 
 
@@ -43,3 +46,16 @@ def all_neighbours(policy: Policy, sequence: np.ndarray) -> np.ndarray:
         if token != sequence[place]
     ]
     return np.array(found)
+
+
+def everything(runs):
+    """All columns of `runs` by seed, as plain values."""
+    return {
+        int(seed): (
+            improvements_of(runs, place),
+            int(runs.evaluations[place]),
+            int(runs.restarts[place]),
+            int(runs.fresh[place]),
+        )
+        for place, seed in enumerate(runs.seeds)
+    }
