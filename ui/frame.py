@@ -96,7 +96,7 @@ def _read_link(params: Mapping[str, str], *, demo: bool) -> tuple[View | None, l
 
 
 def _menu() -> None:
-    with st.container(gap="xxsmall"):
+    with st.container(gap="xsmall"):
         for page in PAGES.values():
             st.page_link(page.file, label=page.title, width="stretch")
 
