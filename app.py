@@ -114,7 +114,6 @@ def _limits() -> None:
         ("messages of a chat", f"{limits.MESSAGES_PER_CHAT:,}"),
         ("tokens of a pair, at most", f"{limits.MAX_TOKENS:,}"),
         ("checkpoint", limits.show_bytes(limits.CHECKPOINT_BYTES)),
-        ("upload", limits.show_bytes(limits.UPLOAD_BYTES)),
         ("line of a JSONL or CSV file", limits.show_bytes(limits.LINE_BYTES)),
         ("text in a share link, each", f"{limits.SHARED_TEXT_CHARACTERS:,} characters"),
         ("files listed below the data roots", f"{limits.FILES_LISTED:,}"),
@@ -124,16 +123,16 @@ def _limits() -> None:
 
 def _versions() -> None:
     st.subheader("Versions", anchor=False)
-    rows = [("refusal\u2011core", _version("refusal-core")), ("Python", platform.python_version())]
+    rows = [("refusal-core", _version("refusal-core", "run from its folder")), ("Python", platform.python_version())]
     show.facts(("package", "version"), [*rows, *((name, _version(name)) for name in PACKAGES)])
 
 
-def _version(package: str) -> str:
+def _version(package: str, missing: str = "not installed") -> str:
     """From the package's metadata, so that nothing is imported for it."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return missing
 
 
 frame("overview", page)

@@ -35,7 +35,7 @@ def page(shared: Shared) -> None:
     if result:
         _draw(result, shared)
     elif not problem and not st.session_state.get(LINK_WAITS):
-        st.markdown("Pick a sample above, or paste a prompt and a response and press Ctrl+Enter.")
+        st.markdown("Pick a sample above, or paste a prompt and a response and classify them (Ctrl+Enter in a box).")
 
 
 def _inputs() -> None:

@@ -57,9 +57,11 @@ def draw_answer(result: Result, sample: Sample | None, fold: Fold) -> None:
 
 def draw_other_choice(result: Result, now: Choice | None, again: Callable[[], None]) -> None:
     """Says that the result is of a checkpoint that is no longer the chosen one."""
-    show.note(f"This is the answer of the checkpoint {result.choice.shown}, and another one is chosen now.")
-    if now:
-        st.button("Classify again with the one chosen now", on_click=again, key="playground_again")
+    if now is None:
+        show.note(f"This is the answer of the checkpoint {result.choice.shown}; the one named now cannot be used.")
+    else:
+        show.note(f"This is the answer of the checkpoint {result.choice.shown}; {now.shown} is chosen now.")
+        st.button("Classify again", on_click=again, key="playground_again")
 
 
 def draw_every_turn(result: Result, fold: Fold, ask: Callable[[], None]) -> None:

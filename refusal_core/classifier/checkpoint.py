@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 STARTER = "starter"
 STARTER_FOLDER = Path(__file__).parent / "starter"
 
+_LOADING = threading.Lock()  # transformers sets process-wide switches while it builds a model
 # Settings of config.json that name code or other files, or change what the model returns; keys with a leading
 # underscore are the library's own.
 _CONFIG_IGNORED = {
@@ -58,7 +59,7 @@ def load_checkpoint(name: str) -> LoadedCheckpoint:
     try:
         path, kind, revision, notes = _resolve(name)
         folder = read_folder(path, path.name or name if kind == "directory" else name)
-        with _one_sentence(folder.name):
+        with _LOADING, _one_sentence(folder.name):
             return _load(folder, name=name, kind=kind, revision=revision, notes=notes)
     except OSError as problem:
         why = problem.strerror or str(problem)

@@ -10,6 +10,7 @@ import resource
 import shutil
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,13 @@ def test_is_float32_whatever_was_saved(copy, dtype):
     assert {p.dtype for p in model.parameters()} == {torch.float32} and not model.training
 
 
+@pytest.mark.skipif(not checkpoint.STARTER_FOLDER.is_dir(), reason="the starter checkpoint is not built here")
+def test_the_starter_loads():
+    classifier = load("starter")
+    assert (classifier.info.kind, classifier.info.name, classifier.info.labels) == ("starter", "starter", LABELS)
+    assert classifier.info.notes == () and classifier.predict([PAIR])[0].label in LABELS
+
+
 def test_sharded_weights_give_the_same_answer(tiny_checkpoint, tmp_path):
     sharded = make_checkpoint(tmp_path / "sharded", max_shard_size="20KB")
     assert len(list(sharded.glob("model-*.safetensors"))) > 1
@@ -135,10 +143,32 @@ def test_a_file_that_is_rewritten_later_changes_nothing(copy):
     assert classifier.predict([PAIR]) == before
 
 
+def test_threads_may_load_at_once(tiny_checkpoint):
+    from transformers.utils import logging
+
+    verbosity, expected = logging.get_verbosity(), load(str(tiny_checkpoint)).predict([PAIR])
+    with ThreadPoolExecutor(6) as pool:
+        for classifier in pool.map(load, [str(tiny_checkpoint)] * 12):
+            assert classifier.predict([PAIR]) == expected
+    assert logging.get_verbosity() == verbosity
+
+
 def test_segment_ids_are_given_only_to_models_that_take_them(tmp_path):
     roberta = make_checkpoint(tmp_path / "it", architecture="roberta")
     edit_json(roberta / "tokenizer_config.json", model_input_names=["input_ids", "token_type_ids", "attention_mask"])
     assert load(str(roberta)).predict([PAIR])[0].label
+
+
+def test_a_decoder_without_its_padding_token_reads_batches(copy):
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    config = GPT2Config(vocab_size=98, n_positions=64, n_embd=32, n_layer=2, n_head=2, num_labels=5)
+    GPT2ForSequenceClassification(config).save_pretrained(copy)
+    classifier = load(str(copy))
+    assert classifier.info.labels == LABELS and classifier.info.longest_input == 64
+    exchanges = [PAIR, Exchange("a", "help " * 100), Exchange("b", "c")]
+    for exchange, answer in zip(exchanges, classifier.predict(exchanges), strict=True):
+        assert answer.probabilities == pytest.approx(classifier.predict([exchange])[0].probabilities, abs=1e-5)
 
 
 def test_longest_input_heeds_offset_positions(tmp_path):

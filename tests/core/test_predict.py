@@ -160,7 +160,7 @@ def test_odd_whitespace(classifier, space):
     assert odd.probabilities == pytest.approx(plain.probabilities, abs=1e-5)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(prompt=st.text(st.characters(blacklist_categories=())), response=st.text(st.characters(blacklist_categories=())))
 def test_any_text_gives_an_answer_or_a_reason(classifier, prompt, response):
     for how in (MIDDLE, LONGEST_FIRST):

@@ -172,5 +172,5 @@ def test_time_grows_with_the_text(piece):
             best = min(best, time.process_time() - begun)
         return best
 
-    small, large = seconds(100_000), seconds(800_000)
+    small, large = seconds(40_000), seconds(320_000)
     assert large < 24 * small + 0.05  # 8 when linear, 64 when quadratic

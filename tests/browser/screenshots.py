@@ -1,0 +1,65 @@
+"""Pictures of every page and state in light and dark, wide and narrow, for eyes to judge. Not a test:
+
+python -m tests.browser.screenshots [FOLDER]        writes PNG files, by default into test-screenshots/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.browser.conftest import BROWSERS, FLAGS, ROOT, WAIT_MS, Visitor, serve
+
+HEIGHT = 1500  # the page scrolls inside the window, so that a full-page picture needs a tall one
+LOOKS = [(scheme, width) for width in (1280, 390) for scheme in ("light", "dark")]
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise SystemExit(f"No browser found; looked for {', '.join(BROWSERS)}.")
+    with tempfile.TemporaryDirectory() as empty, sync_playwright() as driver:
+        server = contextlib.contextmanager(serve)(Path(empty) / "server.log", Path(empty))
+        with (
+            server as address,
+            contextlib.closing(driver.chromium.launch(executable_path=browser, args=FLAGS)) as running,
+        ):
+            for scheme, width in LOOKS:
+                context = running.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
+                for state, page in states(Visitor(context.new_page(), address)):
+                    page.wait_for_timeout(800)  # until skeletons and the figure have given way
+                    page.screenshot(path=folder / f"{state}-{scheme}-{width}.png")
+                context.close()
+
+
+def states(visitor: Visitor):
+    """Each state's name with the page in that state."""
+    yield "overview", visitor.open("/")
+    yield "playground-empty", visitor.open("/Playground")
+    page = visitor.open("/Playground?sample=crash-diet")
+    drawn(page, visitor)
+    yield "playground-good", page
+    page.get_by_role("tab", name="Command").click()
+    yield "playground-command", page
+    page.get_by_role("textbox", name="Prompt").fill("")
+    page.get_by_role("textbox", name="Response").fill("<think>It never ends")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_text("ends inside its reasoning")).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "playground-error", page
+
+
+def drawn(page: Page, visitor: Visitor) -> None:
+    expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(".js-plotly-plot .bars").first).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "test-screenshots")
