@@ -133,39 +133,38 @@ def _climb(field: _Field, neighbours: Neighbours, order: np.ndarray, fanout: int
     restarts = np.zeros(len(everyone), dtype=np.int64)
     cursor, since = restarts.copy(), restarts.copy()
     value, score = field.start(everyone, restarts)
-    ahead = np.arange(min(fanout, total))
-    seed_column = everyone[:, None]
-    order = np.concatenate([order, order[:, : len(ahead)]], axis=1)  # a step may run over the end of a round
+    most = min(fanout, total)
+    ahead = np.arange(most)[:, None]  # arrays of a step are [most, seeds]: numpy is slow along a short last axis
+    order = np.concatenate([order, order[:, :most]], axis=1)  # a step may run over the end of a round
     line = everyone * order.shape[1]
     all_rows, all_turns = (part.ravel() for part in neighbours.decoded(order))
 
     while True:
-        tried = np.minimum(np.minimum(field.budget - field.used, total - since), len(ahead))
+        tried = np.minimum(np.minimum(field.budget - field.used, total - since), most)
         if not tried.any():
             return restarts
-        next_ones = (line + cursor)[:, None] + ahead
+        next_ones = ahead + (line + cursor)
         rows = all_rows.take(next_ones)
         values, new = neighbours.gains(rows, all_turns.take(next_ones))
-        values += value[:, None]
-        scores = field.observed(seed_column, values, ahead)
-        if tried.min() < len(ahead):
-            scores = np.where(ahead < tried[:, None], scores, NEVER)
-        best = scores.argmax(axis=1)
-        top = scores[everyone, best]
-        rising = np.flatnonzero(top > field.recorder.best)
+        values += value
+        scores = field.observed(everyone, values, ahead)
+        if tried.min() < most:
+            scores = np.where(ahead < tried, scores, NEVER)
+        top = scores.max(axis=0)
+        rising = (top > field.recorder.best).nonzero()[0]
         if len(rising):
-            columns = (part[rising] for part in (scores, values, rows, new))
+            columns = (part[:, rising] for part in (scores, values, rows, new))
             _record_step(field, neighbours, rising, *columns, restarts)
         field.used += tried
         since += tried
         cursor += tried
         cursor -= (cursor >= total) * total
-        moved = np.flatnonzero(top > score)
+        moved = (top > score).nonzero()[0]
         if len(moved):
-            column = best[moved]
-            neighbours.move(rows[moved, column], new[moved, column])
-            value[moved], score[moved], since[moved] = values[moved, column], top[moved], 0
-        stuck = np.flatnonzero((since == total) & (field.used < field.budget))
+            best = scores[:, moved].argmax(axis=0), moved  # the first one among equals
+            neighbours.move(rows[best], new[best])
+            value[moved], score[moved], since[moved] = values[best], top[moved], 0
+        stuck = ((since == total) & (field.used < field.budget)).nonzero()[0]
         if len(stuck):
             restarts[stuck] += 1
             since[stuck] = 0
@@ -174,11 +173,11 @@ def _climb(field: _Field, neighbours: Neighbours, order: np.ndarray, fanout: int
 
 
 def _record_step(field: _Field, neighbours: Neighbours, who, scores, values, rows, new, restarts) -> None:
-    """Record each score of a step, [who, tried] like the next three, that is above all before it in its run."""
-    before = np.maximum.accumulate(np.column_stack([field.recorder.best[who], scores]), axis=1)
-    here = np.nonzero(scores > before[:, :-1])
-    them = who[here[0]]
-    found = (field.used[them] + here[1] + 1, scores[here], values[here], restarts[them])
+    """Record each score of a step, [tried, who] like the next three, that is above all before it in its run."""
+    before = np.maximum.accumulate(np.vstack([field.recorder.best[who], scores]))
+    here = np.nonzero(scores > before[:-1])
+    them = who[here[1]]
+    found = (field.used[them] + here[0] + 1, scores[here], values[here], restarts[them])
     field.recorder.add(them, *found, neighbours.sequences(them, rows[here], new[here]))
 
 
@@ -212,7 +211,7 @@ def _anneal(
         scores = field.observed(everyone, values)
         rising = np.flatnonzero(scores > field.recorder.best)
         if len(rising):
-            columns = (part[rising, None] for part in (scores, values, rows, new))
+            columns = (part[None, rising] for part in (scores, values, rows, new))
             _record_step(field, neighbours, rising, *columns, none)
         field.used += 1
         taken = np.flatnonzero(scores - score >= worst[:, turn])
