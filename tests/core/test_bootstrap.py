@@ -50,6 +50,16 @@ def test_the_size_of_blocks_changes_nothing(monkeypatch):
     assert bootstrap_means(values, resamples=100) == whole
 
 
+@pytest.mark.parametrize("n", [2, 3, 8, 40])
+def test_ends_are_the_expanded_quantiles_of_the_resampled_means(n):
+    values = np.random.default_rng(n).integers(0, 1_000, n).astype(float)
+    drawn = np.random.default_rng(5).integers(n, size=(700, n))
+    tail = stats.norm.cdf(stats.t.ppf(0.05, n - 1) * np.sqrt(n / (n - 1)))
+    expected = np.quantile(values[drawn].mean(axis=1), [tail, 1 - tail])
+    interval = bootstrap_means(values[:, None], seed=5, resamples=700, level=0.9)[0]
+    assert [interval.low, interval.high] == pytest.approx(expected)
+
+
 def test_it_covers_the_mean_about_as_often_as_it_says():
     rng = np.random.default_rng(1)
     samples = rng.exponential(size=(15, 600))

@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refusal_core.climb import Settings, demonstrate
-from refusal_core.climb.demonstration import BOOTSTRAP, CURVE_POINTS, FANOUTS, curve_budgets
+from refusal_core.climb.demonstration import BOOTSTRAP, CURVE_POINTS, FANOUTS, Paired, curve_budgets
 from refusal_core.climb.policy import UNIT
 from refusal_core.climb.report import report_json
 from refusal_core.climb.search import BASELINES, METHODS, search
 from refusal_core.errors import Cancelled, InputError
 from refusal_core.jobs import Job
 from refusal_core.metrics.bootstrap import bootstrap_means
-from refusal_core.metrics.intervals import rate
+from refusal_core.metrics.intervals import Interval, Rate, rate
 
 SMALL = st.builds(
     Settings,
@@ -77,6 +77,21 @@ def test_verdicts_follow_the_interval(noisy):
         assert (paired.verdict == "not told apart") == (low <= 0 <= high)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.1, 0.2, "the climb came closer"),
+        (-0.2, -0.1, "the climb stayed farther away"),
+        (-0.1, 0.1, "not told apart"),
+        (0.0, 0.1, "not told apart"),
+        (-0.1, 0.0, "not told apart"),
+    ],
+)
+def test_an_interval_that_reaches_zero_tells_nothing_apart(low, high, verdict):
+    difference = Rate((low + high) / 2, 9, Interval(low, high, 0.95, "bootstrap"))
+    assert Paired("random", difference, 5, 0, 4).verdict == verdict
+
+
 def test_the_climb_can_lose():
     """Without interactions greedy is at the optimum after one round, and a climb of fan-out 16 is not."""
     d = demonstrate(Settings(seeds=60, budget=89, fanout=16, interactions=0.0))
@@ -88,6 +103,7 @@ def test_the_climb_can_lose():
 def test_where_all_seeds_agree_the_verdict_says_so():
     d = demonstrate(Settings(budget=300, length=2, vocabulary=3))
     assert {p.verdict for p in d.paired} == {"equal on every seed"}
+    assert {(p.closer, p.equal, p.farther) for p in d.paired} == {(0, 20, 0)}
     assert d.summaries["climb"].regret.interval is None
     assert str(d.summaries["climb"].regret) == "0.00 (n = 20)"
     one = demonstrate(Settings(seeds=1, budget=50))

@@ -97,6 +97,14 @@ def test_summary_and_comparisons_are_those_of_the_demonstration(written, loaded)
     assert [f["fanout"] for f in loaded["fanouts"]] == [1, 2, 4, 8, 16]
 
 
+def test_reported_scores_and_fresh_evaluations_are_those_of_the_runs(written, loaded):
+    runs = written[0].runs["climb"]
+    assert [seed["reported"] for seed in loaded["seeds"]] == [score / UNIT for score in runs.reported]
+    assert [seed["fresh"] for seed in loaded["seeds"]] == [score / UNIT for score in runs.fresh]
+    flattery = np.mean([seed["reported"] - seed["fresh"] for seed in loaded["seeds"]])
+    assert loaded["summary"]["flattery"]["mean"] == pytest.approx(flattery, abs=1e-9)
+
+
 def test_what_is_undefined_is_null_with_a_reason():
     one = json.loads(all_files(Settings(seeds=1, budget=1, length=1, vocabulary=2))[1]["report.json"])
     assert "one seed" in one["summary"]["regret"]["interval"]["not_available"]

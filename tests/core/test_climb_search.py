@@ -118,6 +118,17 @@ def test_baselines_are_their_plain_loops(method, plain, policy, seed, budget, no
     assert runs.evaluations[0] == expected.used
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("method", "plain"), [("random", plain_random), ("greedy", plain_greedy), ("annealing", plain_annealing)]
+)
+def test_baselines_are_their_plain_loops_at_the_default_size(method, plain, noise):
+    policy, seeds = make_policy(0, 8, 12), np.arange(15)
+    runs = search(policy, method, seeds, 400, noise=noise)
+    for place, seed in enumerate(seeds):
+        assert improvements_of(runs, place) == plain(policy, seed, 400, noise).found
+
+
 # Budget and bookkeeping
 
 

@@ -56,6 +56,23 @@ def test_all_methods_of_a_seed_begin_with_the_same_sequence():
         assert (runs.score[first[0]] == firsts[0].score[first[1]]).all()
 
 
+def test_streams_are_those_that_the_module_describes():
+    """What is written there lets a reader draw the same numbers, and keeps the streams apart."""
+    for seed in (0, 7, 9_999):
+        one = np.array([seed])
+        rng = np.random.default_rng([seed, 0])
+        course = streams.courses(one, 3, 4, 5)
+        assert (course.orders[0] == rng.permutation(16)).all()
+        assert course.fresh[0] == rng.standard_normal()
+        assert (course.starts[0].ravel() == rng.integers(5, size=12, dtype=np.uint8)).all()
+        errors = np.random.default_rng([seed, 1]).standard_normal(6)
+        assert (streams.noise(one, 6, 2.0)[0] == np.rint(errors * 2.0 * UNIT)).all()
+        both = np.random.default_rng([seed, 2]).random((6, 2))
+        numbers, chances = streams.proposals(one, 6, 16)
+        assert (numbers[0] == np.floor(both[:, 0] * 16)).all()
+        assert (chances[0] == 1 - both[:, 1]).all()
+
+
 def test_seeds_differ():
     runs = search(make_policy(0, 8, 12), "climb", np.arange(100), 60)
     assert len({tuple(s) for s in runs.sequence[runs.offsets[:-1]]}) == 100
