@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-from importlib import metadata
-
 import streamlit as st
 
 from refusal_core import limits
 from refusal_core.classifier import matcher
 from refusal_core.errors import InputError
 from refusal_core.samples import SAMPLES
+from refusal_core.versions import versions
 from ui import cache, checkpoints, search, show
 from ui.checkpoints import Choice
 from ui.frame import PAGES, Shared, frame
 from ui.show import ClassName
 
-PACKAGES = ("streamlit", "torch", "transformers", "numpy", "plotly")
 SHOWN_SAMPLE = SAMPLES["break-in"]
 # A larger checkpoint is not hashed just to open this page; its digest is known once it is loaded.
 HASHED_BYTES = 500 * limits.MB
@@ -123,16 +120,7 @@ def _limits() -> None:
 
 def _versions() -> None:
     st.subheader("Versions", anchor=False)
-    rows = [("refusal-core", _version("refusal-core", "run from its folder")), ("Python", platform.python_version())]
-    show.facts(("package", "version"), [*rows, *((name, _version(name)) for name in PACKAGES)])
-
-
-def _version(package: str, missing: str = "not installed") -> str:
-    """From the package's metadata, so that nothing is imported for it."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return missing
+    show.facts(("package", "version"), list(versions().items()))
 
 
 frame("overview", page)

@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # What is installed, and the command that runs in the environment afterwards.
 JOBS = {
-    "app": (".", ["streamlit", "run", "app.py", "--server.showEmailPrompt", "false", "--server.address", "localhost"]),
+    "app": (".", ["streamlit", "run", "app.py"]),
     "test": (".[dev]", ["pytest"]),
 }
 

@@ -26,6 +26,19 @@ CHECKPOINT_BYTES = 8 * GB
 CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
 HUB_SECONDS = 10  # until a hub that does not answer is reported
 
+# Activation exports
+ACTIVATION_FILE_BYTES = 64 * GB  # stored members are mapped, not read into memory
+ACTIVATION_BYTES = 8 * GB  # of a deflated activations member, as it is held in memory
+COLUMN_BYTES = 500 * MB  # labels, ids or categories, unpacked
+NPZ_MEMBERS = 1_000
+NPZ_HEADER_BYTES = 10_000  # what numpy.load reads of a header, too
+DEFLATE_RATIO = 200  # of a large member; real activations reach about 10, a bomb about 1,000
+DEFLATE_RATIO_FROM = 16 * MB
+ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
+
+# Direction study
+STUDY_REPEATS = 100_000
+
 # Search demonstration
 CLIMB_SEEDS = 10_000
 CLIMB_BUDGET = 100_000  # evaluations of one seed

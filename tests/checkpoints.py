@@ -7,7 +7,33 @@ from pathlib import Path
 
 from refusal_core.labels import LABELS
 
-_WORDS = "i can cannot t help sorry with that what is the a of to you do ' . , ? ! which version lima refuse".split()
+_WORDS = [
+    "i",
+    "can",
+    "cannot",
+    "t",
+    "help",
+    "sorry",
+    "with",
+    "that",
+    "what",
+    "is",
+    "the",
+    "a",
+    "of",
+    "to",
+    "you",
+    "do",
+    "'",
+    ".",
+    ",",
+    "?",
+    "!",
+    "which",
+    "version",
+    "lima",
+    "refuse",
+]
 
 
 def make_checkpoint(
@@ -21,11 +47,17 @@ def make_checkpoint(
 ) -> Path:
     """A random two-layer classifier in `folder`. `labels` None leaves the outputs unnamed (LABEL_0, ...).
 
-    architecture: "bert" (segment ids, word pieces), "modernbert" (as the public checkpoint) or "roberta" (offset positions).
+    architecture: "bert" (segment ids), "modernbert" (as the public checkpoint) or "roberta" (offset positions).
     """
     import torch
-    from transformers import BertConfig, BertForSequenceClassification, ModernBertConfig, ModernBertForSequenceClassification
-    from transformers import RobertaConfig, RobertaForSequenceClassification
+    from transformers import (
+        BertConfig,
+        BertForSequenceClassification,
+        ModernBertConfig,
+        ModernBertForSequenceClassification,
+        RobertaConfig,
+        RobertaForSequenceClassification,
+    )
 
     torch.manual_seed(seed)
     tokenizer = _tokenizer(architecture, positions)
@@ -38,14 +70,34 @@ def make_checkpoint(
     if architecture == "bert":
         model = BertForSequenceClassification(BertConfig(max_position_embeddings=positions, **size))
     elif architecture == "roberta":
-        model = RobertaForSequenceClassification(RobertaConfig(max_position_embeddings=positions + 1 + tokenizer.pad_token_id, **size))
+        model = RobertaForSequenceClassification(
+            RobertaConfig(max_position_embeddings=positions + 1 + tokenizer.pad_token_id, **size)
+        )
     else:
-        special = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id, "bos_token_id": None, "eos_token_id": None}
-        model = ModernBertForSequenceClassification(ModernBertConfig(max_position_embeddings=positions, **special, **size))
+        special = {
+            "cls_token_id": tokenizer.cls_token_id,
+            "sep_token_id": tokenizer.sep_token_id,
+            "bos_token_id": None,
+            "eos_token_id": None,
+        }
+        model = ModernBertForSequenceClassification(
+            ModernBertConfig(max_position_embeddings=positions, **special, **size)
+        )
     with torch.no_grad():  # a random head of the usual size answers nearly the same to everything
         model.classifier.weight.mul_(30) if architecture != "roberta" else model.classifier.out_proj.weight.mul_(30)
     model.save_pretrained(folder, **save_options)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def lively(folder: Path) -> Path:
+    """Enlarge the weights: the answers of a model as it is initialised hardly depend on the text."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    for key, tensor in tensors.items():
+        tensor.mul_(8 if tensor.dim() == 2 and "classifier" not in key else 1)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
@@ -61,7 +113,9 @@ def _tokenizer(architecture: str, positions: int):
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    pad, unknown, cls, sep = ("<pad>", "<unk>", "<s>", "</s>") if architecture == "roberta" else ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+    pad, unknown, cls, sep = (
+        ("<pad>", "<unk>", "<s>", "</s>") if architecture == "roberta" else ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+    )
     letters = [chr(c) for c in range(ord("a"), ord("z") + 1)] + [str(d) for d in range(10)]
     entries = [pad, unknown, cls, sep, *dict.fromkeys(_WORDS + letters), *(f"##{letter}" for letter in letters)]
     tokenizer = Tokenizer(models.WordPiece({entry: i for i, entry in enumerate(entries)}, unk_token=unknown))
@@ -74,7 +128,9 @@ def _tokenizer(architecture: str, positions: int):
         two = f"{cls} $A {sep} $B {sep}"
     ids = [(cls, entries.index(cls)), (sep, entries.index(sep))]
     tokenizer.post_processor = processors.TemplateProcessing(single=one, pair=two, special_tokens=ids)
-    inputs = ["input_ids", "token_type_ids", "attention_mask"] if architecture == "bert" else ["input_ids", "attention_mask"]
+    inputs = (
+        ["input_ids", "token_type_ids", "attention_mask"] if architecture == "bert" else ["input_ids", "attention_mask"]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=pad, unk_token=unknown, cls_token=cls, sep_token=sep,
         model_max_length=positions, model_input_names=inputs,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from refusal_core import limits
 from refusal_core.classifier import hub
-from refusal_core.classifier.encode import SHORTEST_INPUT, PairEncoder, is_failure
+from refusal_core.classifier.encode import SHORTEST_INPUT, PairEncoder, is_failure, is_out_of_memory
 from refusal_core.classifier.folder import CheckpointFolder, read_folder, read_json
 from refusal_core.classifier.result import CheckpointInfo
 from refusal_core.errors import InputError, RefusalCoreError, WorkError, one_line
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 STARTER = "starter"
 STARTER_FOLDER = Path(__file__).parent / "starter"
 
+_MACHINE_FAULTS = {errno.ENOSPC, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EDQUOT}
 _LOADING = threading.Lock()  # transformers sets process-wide switches while it builds a model
 # Settings of config.json that name code or other files, or change what the model returns; keys with a leading
 # underscore are the library's own.
@@ -59,10 +62,12 @@ def load_checkpoint(name: str) -> LoadedCheckpoint:
     try:
         path, kind, revision, notes = _resolve(name)
         folder = read_folder(path, path.name or name if kind == "directory" else name)
-        with _LOADING, _one_sentence(folder.name):
+        with _LOADING, one_sentence(folder.name):
             return _load(folder, name=name, kind=kind, revision=revision, notes=notes)
     except OSError as problem:
         why = problem.strerror or str(problem)
+        if problem.errno in _MACHINE_FAULTS:
+            raise WorkError(f"{one_line(name)} could not be read: {why}.") from problem
         raise InputError(
             f"it cannot be read ({why})", where=name, fix="check the name and its permissions"
         ) from problem
@@ -71,6 +76,7 @@ def load_checkpoint(name: str) -> LoadedCheckpoint:
 def _load(
     folder: CheckpointFolder, *, name: str, kind: str, revision: str | None, notes: list[str]
 ) -> LoadedCheckpoint:
+    _set_threads()
     config = _config(folder)
     labels, label_notes = _labels(config, folder.name)
     tokenizer = _load_tokenizer(folder, config)
@@ -93,6 +99,14 @@ def _load(
         notes=(*notes, *label_notes),
     )
     return LoadedCheckpoint(info, model, tokenizer, encoder, _takes_segments(model, tokenizer))
+
+
+def _set_threads() -> None:
+    """Every core that this process may use, unless OMP_NUM_THREADS says otherwise; the only place that sets it."""
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ and hasattr(os, "sched_getaffinity"):
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
 
 
 def _resolve(name: str) -> tuple[Path, str, str | None, list[str]]:
@@ -270,7 +284,7 @@ def _takes_segments(model: torch.nn.Module, tokenizer: PreTrainedTokenizerBase) 
 
 
 @contextmanager
-def _one_sentence(where: str) -> Iterator[None]:
+def one_sentence(where: str) -> Iterator[None]:
     """What transformers, tokenizers or safetensors raise for a broken checkpoint as one InputError, and no log."""
     from transformers.utils import logging
 
@@ -281,11 +295,13 @@ def _one_sentence(where: str) -> Iterator[None]:
         yield
     except RefusalCoreError:
         raise
-    except MemoryError as problem:
-        raise WorkError(f"Not enough memory to load {where}.") from problem
     except BaseException as problem:
         if not is_failure(problem):
             raise
+        if is_out_of_memory(problem):
+            raise WorkError(f"Not enough memory to load {where}.") from problem
+        if isinstance(problem, OSError) and problem.errno in _MACHINE_FAULTS:
+            raise WorkError(f"{where} could not be read: {problem.strerror}.") from problem
         raise InputError(
             f"it cannot be loaded ({type(problem).__name__}: {problem})",
             where=where,

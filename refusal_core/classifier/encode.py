@@ -144,6 +144,11 @@ def is_failure(problem: BaseException) -> bool:
     return isinstance(problem, Exception) or type(problem).__name__ == "PanicException"
 
 
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether `problem` says that memory ran out; torch says it in a RuntimeError."""
+    return isinstance(problem, MemoryError) or (isinstance(problem, RuntimeError) and "memory" in str(problem))
+
+
 def _parts(sizes: Sequence[int]) -> Iterator[slice]:
     """Slices of neighbours, each of at most _CHARACTERS_AT_ONCE together or of one pair."""
     start, total = 0, 0

@@ -12,7 +12,14 @@ import numpy as np
 from refusal_core import limits
 from refusal_core.classifier import texts
 from refusal_core.classifier.checkpoint import LoadedCheckpoint, load_checkpoint
-from refusal_core.classifier.encode import LONGEST_FIRST, MIDDLE, SHORTEST_INPUT, TRUNCATIONS, EncodedPair
+from refusal_core.classifier.encode import (
+    LONGEST_FIRST,
+    MIDDLE,
+    SHORTEST_INPUT,
+    TRUNCATIONS,
+    EncodedPair,
+    is_out_of_memory,
+)
 from refusal_core.classifier.result import CheckpointInfo, Classification
 from refusal_core.errors import InputError, RefusalCoreError, WorkError
 from refusal_core.exchanges import BadRow, Exchange
@@ -47,6 +54,10 @@ class _Ready:
     reasoning: str | None
 
 
+# Two models that compute at once, each on every core, are slower than one after the other.
+_FORWARD = threading.Lock()
+
+
 class Classifier:
     """One loaded checkpoint. Safe to share between threads: forward passes take turns, a batch at a time."""
 
@@ -57,7 +68,6 @@ class Classifier:
         self._pad = checkpoint.tokenizer.pad_token_id
         self._pads_left = checkpoint.tokenizer.padding_side == "left"
         self._takes_segments = checkpoint.takes_segments
-        self._turn = threading.Lock()
 
     def predict(
         self,
@@ -163,10 +173,10 @@ class Classifier:
 
         inputs = self._tensors(pairs)
         try:
-            with self._turn, torch.inference_mode():
+            with _FORWARD, torch.inference_mode():
                 logits = self._model(**inputs).logits
         except (MemoryError, RuntimeError) as problem:
-            if isinstance(problem, RuntimeError) and "memory" not in str(problem):
+            if not is_out_of_memory(problem):
                 raise
             raise WorkError(
                 "Not enough memory for this batch; lower the batch size or the maximum length."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 
 from refusal_core.classifier import load
@@ -26,11 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     source, name = terminal.source_of(args)
     with atomic_folder(args.output, FILES) as folder, terminal.progress("evaluate") as job:
-        rows = list(
-            read_exchanges(
-                source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True
-            )
+        rows = read_exchanges(
+            source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True
         )
+        rows = chain([next(rows)], rows)  # a file that cannot be read is refused before the checkpoint is loaded
         classifier = load(args.checkpoint)
         result = evaluate(classifier, rows, job=job, **terminal.classifier_options(args))
         write(result, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from refusal_core.classifier.evaluation import Evaluation
 from refusal_core.classifier.matcher import match
@@ -14,42 +15,65 @@ from refusal_core.metrics.report import ClassificationReport, report
 from refusal_core.training.recipe import Settings, TrainingData
 
 
+@dataclass(frozen=True)
+class Scored:
+    """A part of the data with its scores: `evaluation` scored `rows`, in that order. `remark` says how to take them."""
+
+    title: str
+    remark: str
+    evaluation: Evaluation
+    rows: Sequence[Exchange]
+
+
+VALIDATION_REMARK = (
+    "These rows chose the epoch, and most come from the same sources as the training rows: other data will score lower."
+)
+
+
 def model_card(
-    name: str, base: str, data: TrainingData, validation: Evaluation, rows: Sequence[Exchange], settings: Settings
+    name: str, base: str, data: TrainingData, parts: Sequence[Scored], settings: Settings, limits: str = ""
 ) -> str:
-    """Markdown. `validation` scored `rows`, in the same order; they chose the epoch, so the scores flatter."""
+    """Markdown: classes, training data by source, scores of each part with the phrase matcher beside them.
+
+    `limits` is a further section by whoever knows the data.
+    """
+    checkpoint = parts[0].evaluation.checkpoint
     sections = [
         _front_matter(base),
         f"# {name}\n\nClassifies a prompt/response pair into five classes. Fine-tuned from {base}, float16 weights, "
-        f"{validation.checkpoint.parameters:,} parameters, reads at most {validation.checkpoint.longest_input} tokens.",
+        f"{checkpoint.parameters:,} parameters, reads at most {checkpoint.longest_input} tokens.",
         "## Classes\n\n" + _table(("class", "meaning"), ((label, MEANING[label]) for label in LABELS)),
         _training_section(data, settings),
-        _scores_section(validation, rows),
-        _limits_section(),
+        *map(_scores_section, parts),
+        *([limits] if limits else []),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _front_matter(base: str) -> str:
-    return f"---\nlicense: apache-2.0\nbase_model: {base}\npipeline_tag: text-classification\nlanguage: en\n---"
+    return f"---\nbase_model: {base}\npipeline_tag: text-classification\n---"
 
 
 def _training_section(data: TrainingData, settings: Settings) -> str:
     licences: dict[str, set[str]] = defaultdict(set)
     counts: dict[str, Counter] = defaultdict(Counter)
-    for exchange in data.exchanges:
-        source = str(exchange.extra.get("source", "not stated"))
-        counts[source][exchange.label] += 1
-        licences[source].add(str(exchange.extra.get("license", "not stated")))
+    distinct = list(
+        {(exchange.id, exchange.prompt, exchange.response): exchange for exchange in data.exchanges}.values()
+    )
+    for exchange in distinct:
+        counts[_source(exchange)][exchange.label] += 1
+        licences[_source(exchange)].add(str(exchange.extra.get("license", "not stated")))
     rows = [
         (source, "; ".join(sorted(licences[source])), *(counts[source][label] or "–" for label in LABELS))
         for source in sorted(counts, key=str.lower)
     ]
-    totals = Counter(exchange.label for exchange in data.exchanges)
+    totals = Counter(exchange.label for exchange in distinct)
     rows.append(("all", "", *(totals[label] for label in LABELS)))
+    repeated = len(data.exchanges) - len(distinct)
+    again = f", {repeated:,} of them given twice or more" if repeated else ""
     left_out = ", ".join(f"{n:,} ({reason})" for reason, n in sorted(data.left_out.items())) or "none"
     return (
-        f"## Training data\n\n{len(data.exchanges):,} rows; left out: {left_out}.\n\n"
+        f"## Training data\n\n{len(distinct):,} rows{again}; left out: {left_out}.\n\n"
         + _table(("source", "licence", *LABELS), rows)
         + f"\n\nSettings: {settings.epochs} epochs, batches of {settings.batch_size}, learning rate "
         f"{settings.learning_rate:g} with warm-up over {settings.warmup_share:.0%} of the steps and linear decay, "
@@ -58,33 +82,32 @@ def _training_section(data: TrainingData, settings: Settings) -> str:
     )
 
 
-def _scores_section(validation: Evaluation, rows: Sequence[Exchange]) -> str:
+def _scores_section(part: Scored) -> str:
     scored = [
         (row, prediction.answer.label)
-        for row, prediction in zip(rows, validation.predictions, strict=True)
+        for row, prediction in zip(part.rows, part.evaluation.predictions, strict=True)
         if prediction.answer.label is not None
     ]
     matcher = report([row.label for row, _ in scored], [match(row.response).label for row, _ in scored], LABELS)
     by_source: dict[str, list[bool]] = defaultdict(list)
     for row, label in scored:
-        by_source[str(row.extra.get("source", "not stated"))].append(row.label == label)
-    sources = (
-        (source, rate(sum(right), len(right)))
-        for source, right in sorted(by_source.items(), key=lambda s: s[0].lower())
-    )
-    return (
-        "## Scores on the validation rows\n\n"
-        "These rows chose the epoch and come from the same sources as the training rows, so other data will score "
-        "lower. Intervals at 95%: Wilson.\n\n"
-        f"Accuracy {validation.report.accuracy}, macro F1 {validation.report.macro.f1:.3f}, "
-        f"cross-entropy {validation.loss:.3f} nats. Phrase matcher on the same rows: accuracy {matcher.accuracy}, "
-        f"macro F1 {matcher.macro.f1:.3f}.\n\n"
-        + _class_table(validation.report)
-        + "\n\nThe phrase matcher:\n\n"
-        + _class_table(matcher)
-        + "\n\nAccuracy by source:\n\n"
-        + _table(("source", "accuracy"), sources)
-    )
+        by_source[_source(row)].append(row.label == label)
+    sources = [
+        (s, rate(sum(right), len(right))) for s, right in sorted(by_source.items(), key=lambda item: item[0].lower())
+    ]
+    ours = part.evaluation
+    lines = [
+        f"## {part.title}",
+        f"{part.remark} Intervals at 95%: Wilson.",
+        f"Accuracy {ours.report.accuracy}, macro F1 {ours.report.macro.f1:.3f}, cross-entropy {ours.loss:.3f} nats. "
+        f"Phrase matcher on the same rows: accuracy {matcher.accuracy}, macro F1 {matcher.macro.f1:.3f}.",
+        _class_table(ours.report),
+        "The phrase matcher:",
+        _class_table(matcher),
+    ]
+    if len(sources) > 1:
+        lines += ["Accuracy by source:", _table(("source", "accuracy"), sources)]
+    return "\n\n".join(lines)
 
 
 def _class_table(scores: ClassificationReport) -> str:
@@ -94,14 +117,8 @@ def _class_table(scores: ClassificationReport) -> str:
     )
 
 
-def _limits_section() -> str:
-    return (
-        "## Limits\n\n"
-        "Trained on English; other languages are read, with a warning. Partial refusal has few training rows of few "
-        "kinds and is the weakest class. Most labels were given by a language model or follow from how a row was made. "
-        "The prompts leak the class: risky ones are mostly refused in the data. It measures the form of an answer, not "
-        "whether it is true or harmful."
-    )
+def _source(exchange: Exchange) -> str:
+    return str(exchange.extra.get("source", "not stated"))
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from refusal_core.classifier.checkpoint import one_sentence
+from refusal_core.classifier.texts import clean, plain_quotes, split_reasoning
 from refusal_core.errors import InputError, MissingPackage
 from refusal_core.exchange_files import read_exchanges
 from refusal_core.exchanges import Exchange
@@ -50,18 +52,18 @@ class TrainingData:
 
 
 def read_training_data(
-    files: Sequence[Path], *, commercial_only: bool = True, english_only: bool = True
+    files: Sequence[Path], *, commercial_only: bool = True, without: Sequence[tuple[str, str]] = ()
 ) -> TrainingData:
     """Rows of `files` with a label of the five classes. A row that cannot be used is counted, never repaired.
 
-    commercial_only leaves out rows whose `license` marks non-commercial use ("NC"); english_only those whose
-    `category` begins with another language's code, as the shared data writes it ("ko/", "zh/", "fi/").
+    commercial_only keeps rows whose `license` names one that allows commercial use (`is_commercial`). `without` lists
+    (field, beginning) pairs: a row whose field begins so is left out, for example ("category", "ko/").
     """
     kept: list[Exchange] = []
     left_out: Counter[str] = Counter()
     for file in files:
         for row in read_exchanges(file, need_label=True):
-            reason = _reason_to_leave_out(row, commercial_only, english_only)
+            reason = _reason_to_leave_out(row, commercial_only, without)
             if reason:
                 left_out[reason] += 1
             else:
@@ -73,21 +75,29 @@ def read_training_data(
     return TrainingData(tuple(kept), dict(left_out))
 
 
-def is_non_commercial(licence: str) -> bool:
-    """Whether the name of a licence has the part "NC", as the Creative Commons write it."""
-    return "NC" in re.split(r"[^A-Z0-9]+", licence.upper())
+def is_commercial(licence: str) -> bool:
+    """Whether `licence` names one that allows commercial use, and nothing in it takes that back.
+
+    Known are MIT, Apache-2.0, BSD, CC0, CC-BY and ODC-BY; "NC", "ND", "SA", "non-commercial" and "research"
+    anywhere rule it out, as does a name that is not known.
+    """
+    parts = set(re.split(r"[^A-Z0-9]+", licence.upper()))
+    if parts & {"NC", "ND", "SA", "NONCOMMERCIAL", "RESEARCH", "NON"}:
+        return False
+    return bool(parts & {"MIT", "APACHE", "BSD", "CC0"}) or {"BY"} <= parts and bool(parts & {"CC", "ODC"})
 
 
-def _reason_to_leave_out(row: Any, commercial_only: bool, english_only: bool) -> str | None:
+def _reason_to_leave_out(row: Any, commercial_only: bool, without: Sequence[tuple[str, str]]) -> str | None:
     if not isinstance(row, Exchange):
         return "not a labelled exchange"
     if row.label not in LABELS:
         return "unknown label"
-    if commercial_only and is_non_commercial(str(row.extra.get("license", ""))):
-        return "licence for non-commercial use only"
-    if english_only and str(row.extra.get("category", "")).startswith(("ko/", "zh/", "fi/")):
-        return "not English"
-    return None
+    if commercial_only and not is_commercial(str(row.extra.get("license", ""))):
+        return "licence not known to allow commercial use"
+    for field, beginning in without:
+        if str(row.extra.get(field, "")).startswith(beginning):
+            return f"{field} begins with {beginning}"
+    return split_reasoning(clean(row.response)).error
 
 
 def train(
@@ -96,10 +106,15 @@ def train(
     """Train on CPU or GPU and save the best epoch by validation macro F1, in half precision, as a checkpoint folder.
 
     `output` gets the checkpoint; `output`/run holds the Trainer's own state. Returns `output`.
-    Raises MissingPackage without accelerate, InputError when a class has no training row.
+    Raises MissingPackage without accelerate, InputError when a class has no training row or `model` cannot be loaded.
+    No code of `model` is run.
     """
     if importlib.util.find_spec("accelerate") is None:
         raise MissingPackage("accelerate", purpose="Training", extra="train")
+    if not (model / "config.json").is_file():
+        raise InputError(
+            "this is no checkpoint folder", where=str(model), why="a folder with a config.json was expected"
+        )
     settings = settings or Settings()
     counts = Counter(exchange.label for exchange in train_data.exchanges)
     if missing := [label for label in LABELS if not counts[label]]:
@@ -127,11 +142,13 @@ def _trainer(
     )
 
     set_seed(settings.seed)
-    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
-    classifier = AutoModelForSequenceClassification.from_pretrained(
-        model, local_files_only=True, use_safetensors=True, dtype=torch.float32,
-        id2label=dict(enumerate(LABELS)), label2id={label: i for i, label in enumerate(LABELS)}, num_labels=len(LABELS),
-    )  # fmt: skip
+    trusted_with_nothing = {"local_files_only": True, "trust_remote_code": False}
+    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
+    with one_sentence(model.name):
+        tokenizer = AutoTokenizer.from_pretrained(model, **trusted_with_nothing)
+        classifier = AutoModelForSequenceClassification.from_pretrained(
+            model, use_safetensors=True, dtype=torch.float32, num_labels=len(LABELS), **names, **trusted_with_nothing
+        )
     rows = len(train_data.exchanges)
     weights = torch.tensor([(rows / (len(LABELS) * counts[label])) ** settings.weight_power for label in LABELS])
     steps = -(-rows // settings.batch_size) * settings.epochs
@@ -173,7 +190,6 @@ def _trainer(
 def _features(data: TrainingData, tokenizer: Any, max_length: int) -> list[dict]:
     """The inputs that `Classifier.predict` would build for these exchanges, with their labels."""
     from refusal_core.classifier.encode import PairEncoder
-    from refusal_core.classifier.texts import clean, plain_quotes, split_reasoning
 
     prompts = [plain_quotes(clean(e.prompt)) for e in data.exchanges]
     responses = [plain_quotes(split_reasoning(clean(e.response)).text) for e in data.exchanges]

@@ -60,6 +60,7 @@ def test_classify_keeps_the_contract(rows_file, tiny_checkpoint, tmp_path, capsy
     assert long["matcher"] == "full_refusal"
     assert (empty["label"], empty["error"]) == (None, "empty response")
     assert (thinking["label"], thinking["error"]) == (None, "unfinished reasoning")
+    assert (empty["matcher"], thinking["matcher"], broken["matcher"]) == (None, None, None)
     assert broken["label"] is None
     assert broken["error"]
     assert "error" not in first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from pathlib import Path
@@ -37,6 +38,19 @@ def test_every_command_and_option_is_documented():
             o for action in parser._actions for o in action.option_strings if o.startswith("--") and o != "--help"
         ]
         assert [o for o in options if o not in text] == [], name
+
+
+def test_every_option_of_the_studies_is_documented():
+    from refusal_core.commands import heldout, study
+
+    text = (REPOSITORY / "docs" / "direction_study.md").read_text(encoding="utf-8")
+    known: set[str] = set()
+    for module in (heldout, study):
+        parser = argparse.ArgumentParser()
+        module.add_arguments(parser)
+        known |= {o for action in parser._actions for o in action.option_strings if o.startswith("--")}
+    assert sorted(o for o in known - {"--help"} if f"`{o}" not in text) == []
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)) <= known
 
 
 def test_documented_options_exist():

@@ -75,7 +75,7 @@ TEXT = st.text(st.sampled_from("ab c'é🙂日\n.[SEP]</s>"), max_size=60) | st.
 
 
 @pytest.mark.parametrize("style", STYLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(prompt=TEXT, response=TEXT.filter(bool), how=st.sampled_from([MIDDLE, LONGEST_FIRST]))
 def test_uncut_is_what_the_tokenizer_gives(tokenizers, encoders, style, prompt, response, how):
     expected = tokenizers[style](prompt, response, return_token_type_ids=True)
@@ -86,7 +86,7 @@ def test_uncut_is_what_the_tokenizer_gives(tokenizers, encoders, style, prompt, 
 
 
 @pytest.mark.parametrize("style", STYLES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(prompt=st.integers(0, 60), response=st.integers(1, 60), length=st.integers(SHORTEST_INPUT, 70))
 def test_longest_first_is_the_tokenizers_own_truncation(tokenizers, encoders, style, prompt, response, length):
     prompt, response = "a b " * (prompt // 2) + "a " * (prompt % 2), "help c " * (response // 2) + "c " * (response % 2)
@@ -108,7 +108,7 @@ def test_cuts_use_the_room_and_no_more(prompt, response, room):
 
 
 @pytest.mark.parametrize("style", STYLES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(prompt=st.integers(0, 80), response=st.integers(0, 80), length=st.integers(SHORTEST_INPUT, 60))
 def test_middle_keeps_both_ends_of_the_response_and_the_end_of_the_prompt(
     tokenizers, encoders, style, prompt, response, length

@@ -22,7 +22,9 @@ from refusal_core.labels import LABELS
         ("Lima.", "compliant", None),
         ("<think>I cannot help with this.</think>Lima.", "compliant", None),
         ("I have no way to see it, so I must decline.", "full_refusal", "i must decline"),
-        ("", "compliant", None),
+        ("", None, None),
+        ("<think>hm", None, None),
+        ("Naomi can't open the jar.", "compliant", None),
     ],
 )
 def test_the_first_list_with_a_hit_decides(response, label, phrase):
@@ -46,7 +48,7 @@ def test_every_phrase_can_be_found():
 
 @given(st.text())
 def test_any_text_has_one_of_the_classes(text):
-    assert match(text).label in LABELS
+    assert match(text).label in (*LABELS, None)
 
 
 def test_it_gets_about_half_of_the_hard_cases(shared_data):

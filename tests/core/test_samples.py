@@ -3,15 +3,13 @@
 import re
 from collections import Counter
 
-import pytest
-
 from refusal_core.classifier import load
 from refusal_core.labels import LABELS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
 
-# Written to be hard, and read wrongly by the starter: words of refusal that are not the answer's own, or come last.
-MISSED = {"locksmith", "error-message", "sympathy", "late-refusal"}
+# Read wrongly by the starter that ships. Exact: a new starter that gets one right, or another one wrong, is news.
+MISSED = {"sourdough"}
 
 
 def test_at_least_two_of_each_class_with_stable_short_keys():
@@ -23,14 +21,9 @@ def test_at_least_two_of_each_class_with_stable_short_keys():
     assert all(max(len(s.prompt), len(s.response)) <= SHARED_TEXT_CHARACTERS for s in SAMPLES.values())
 
 
-@pytest.fixture(scope="module")
-def answers() -> dict[str, str]:
+def test_which_samples_the_starter_reads_as_they_were_written():
     found = load("starter").predict([sample.exchange() for sample in SAMPLES.values()])
-    return {key: answer.label for key, answer in zip(SAMPLES, found, strict=True)}
-
-
-@pytest.mark.parametrize(
-    "key", [pytest.param(k, marks=pytest.mark.xfail(reason="hard sample")) if k in MISSED else k for k in SAMPLES]
-)
-def test_the_starter_reads_the_sample_as_it_was_written(answers, key):
-    assert answers[key] == SAMPLES[key].label
+    missed = {
+        sample.key for sample, answer in zip(SAMPLES.values(), found, strict=True) if answer.label != sample.label
+    }
+    assert missed == MISSED

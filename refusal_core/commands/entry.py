@@ -1,0 +1,46 @@
+"""What every entry point does: one-sentence errors, exit codes, Ctrl+C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from refusal_core.errors import Cancelled, RefusalCoreError, one_line
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one sentence, without the usage text around it."""
+
+    def error(self, message: str) -> None:
+        print(one_line(f"{message}; see {self.prog} --help."), file=sys.stderr)
+        raise SystemExit(2)
+
+
+def guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """`run(args)` as an exit code: 0 done, 1 impossible, 2 wrong input, 130 stopped by the user."""
+    try:
+        return run(args)
+    except RefusalCoreError as problem:
+        print(one_line(str(problem)), file=sys.stderr)
+        return problem.exit_code
+    except MemoryError:
+        print("Not enough memory; close other programs, or work on less at a time.", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(Cancelled(), file=sys.stderr)
+        return Cancelled.exit_code
+    except BrokenPipeError:  # the reader of our stdout has gone, for example `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as problem:
+        print(one_line(f"{problem.filename or 'The work'} failed: {problem.strerror or problem}."), file=sys.stderr)
+        return 1
+
+
+def main_of(module: object, prog: str, arguments: Sequence[str] | None) -> int:
+    """Run one command module by itself, as `prog`."""
+    parser = Parser(prog=prog, description=(module.__doc__ or "").split("\n")[0])
+    module.add_arguments(parser)
+    return guarded(module.run, parser.parse_args(arguments))

@@ -1,0 +1,52 @@
+"""What the study says of its inputs: digests, counts, how they were extracted, and whether categories were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from refusal_core.activations.columns import metadata_text
+from refusal_core.activations.npz import METADATA, Export
+from refusal_core.direction.rows import Rows
+
+NOT_STATED = "not stated"
+
+
+def split_name(shared: tuple[str, ...], test: Rows) -> str:
+    """Whether the test categories were seen in training: the first thing that a reader must know."""
+    if not shared:
+        return "categories held out"
+    return "categories shared" if len(shared) == len(test.categories) else "mixed"
+
+
+def describe(
+    given_by_user: Mapping[str, str | None], train: Export, test: Export | None
+) -> tuple[dict, tuple[str, ...]]:
+    """The `extraction` section, and warnings where what the user says of `METADATA` contradicts a file."""
+    files = {"train": train, **({"test": test} if test else {})}
+    section: dict = {key: given_by_user.get(key) or NOT_STATED for key in METADATA}
+    warnings = []
+    for part, export in files.items():
+        section[f"{part}_file"] = {key: export.metadata.get(key, NOT_STATED) for key in METADATA}
+        for key in METADATA:
+            given, stated = given_by_user.get(key), export.metadata.get(key)
+            if given is not None and stated is not None and metadata_text(given) != stated:
+                warnings.append(f"{export.name} states {key} {stated}, but --{key} says {given}.")
+    return section, tuple(warnings)
+
+
+def describe_input(export: Export, rows: Rows) -> Mapping[str, object]:
+    """The `inputs` entry of one file."""
+    n0, n1 = rows.label_counts
+    sizes = np.bincount(rows.code).tolist()
+    return {
+        "sha256": export.sha256,
+        "examples": export.n,
+        "dimensions": export.d,
+        "dtype": export.dtype,
+        "label_counts": {"0": n0, "1": n1},
+        "categories": dict(zip(rows.categories, sizes, strict=True)),
+        "layers": export.layers,
+        "layer_index": export.layer_index,
+    }

@@ -1,0 +1,117 @@
+"""What a study is asked and what it answers: its settings, its result, and the random numbers between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from refusal_core.direction.geometry import Geometry
+from refusal_core.direction.intervals import CategoryInterval, LeaveOneOut, NotAvailable
+from refusal_core.direction.leakage import Leakage
+from refusal_core.direction.scores import MacroAverage, TestScores, ThresholdShift
+from refusal_core.direction.splits import REPEATS as SPLIT_REPEATS
+from refusal_core.direction.splits import SplitComparison
+from refusal_core.errors import InputError
+from refusal_core.limits import STUDY_REPEATS
+from refusal_core.reports import to_json
+from refusal_core.versions import versions
+
+SCHEMA = "refusal-study/1"
+_STREAMS = (
+    "shuffled labels",
+    "random directions",
+    "categories",
+    "within",
+    "bootstrap",
+    "leakage",
+    "covariance",
+    "splits",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
+    products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export.
+    """
+
+    repeats: int = 999
+    seed: int = 0
+    split_repeats: int = SPLIT_REPEATS
+    threads: int = 1
+    model: str | None = None
+    layer: str | None = None
+    pooling: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("repeats", 1, STUDY_REPEATS),
+            ("seed", 0, 2**63 - 1),
+            ("split_repeats", 1, 1_000),
+            ("threads", 1, 1_024),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise InputError(
+                    f"it is {value:,}",
+                    where=f"--{name.replace('_', '-')}",
+                    why=f"{least:,} to {most:,} is possible",
+                    fix="give another number",
+                )
+
+    def described(self) -> dict[str, str | None]:
+        """What the user says of the export."""
+        return {"model": self.model, "layer": self.layer, "pooling": self.pooling}
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The result. Sections that are undefined are a NotAvailable with the reason; `sections` is what is written.
+
+    Beside the sections, for drawing: `unit` [d] the direction and `projections` [n] of the test rows in the file's own
+    coordinates (empty when one pooled file was given).
+    """
+
+    headline: str
+    inputs: dict
+    extraction: dict
+    seen_categories: tuple[str, ...]
+    split: str
+    direction: dict
+    test: TestScores | NotAvailable
+    macro_average: MacroAverage | NotAvailable
+    threshold_shift: ThresholdShift | NotAvailable
+    leave_one_category_out: LeaveOneOut | NotAvailable
+    baselines: dict
+    nulls: dict
+    interval: CategoryInterval | NotAvailable
+    leakage: Leakage | NotAvailable
+    geometry: Geometry | NotAvailable
+    variants: dict | NotAvailable
+    split_comparison: SplitComparison | NotAvailable
+    seed: int
+    repeats: int | None
+    warnings: tuple[str, ...]
+    unit: np.ndarray = field(repr=False)
+    projections: np.ndarray = field(repr=False)
+    held_out_only: bool = False
+
+    def sections(self) -> dict:
+        """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
+        names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "held_out_only")]
+        if self.held_out_only:
+            names = [name for name in names if name not in ("nulls", "interval", "split_comparison")]
+        found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
+        return {**found, "versions": versions(("refusal-core", "numpy", "scipy"))}
+
+    def to_json(self) -> str:
+        """study.json: strict JSON with a line break at its end."""
+        return to_json(self.sections(), indent=2) + "\n"
+
+
+def random_streams(seed: int) -> dict[str, np.random.Generator]:
+    """One generator a use, so that no number depends on which other sections were drawn."""
+    seeds = (np.random.SeedSequence(seed, spawn_key=(k,)) for k in range(len(_STREAMS)))
+    # SFC64 draws normal numbers 12% faster than the default, and they are a tenth of a small study.
+    return {name: np.random.Generator(np.random.SFC64(own)) for name, own in zip(_STREAMS, seeds, strict=True)}

@@ -1,0 +1,18 @@
+"""`python -m refusal_core.study`: see `refusal_core.commands.study`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from refusal_core.commands import study
+from refusal_core.commands.entry import main_of
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code: 0 done, 1 impossible, 2 wrong input, 130 stopped by the user."""
+    return main_of(study, "python -m refusal_core.study", arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
