@@ -9,7 +9,7 @@ from refusal_core.classifier import matcher
 from refusal_core.errors import InputError
 from refusal_core.samples import SAMPLES
 from refusal_core.versions import versions
-from ui import cache, checkpoints, show
+from ui import cache, checkpoints, search, show
 from ui.checkpoints import Choice
 from ui.frame import PAGES, Shared, frame
 from ui.show import ClassName
@@ -21,6 +21,7 @@ HASHED_BYTES = 500 * limits.MB
 
 def page(shared: Shared) -> None:
     _playground()
+    _search()
     left, right = st.columns(2, gap="large")
     with left:
         _checkpoint(shared)
@@ -54,6 +55,20 @@ def _playground() -> None:
             label=":blue[Classify this sample in the Playground →]",
             query_params={"sample": SHOWN_SAMPLE.key},
         )
+
+
+def _search() -> None:
+    entry = PAGES["search"]
+    st.subheader(entry.title, anchor=False)
+    st.markdown(
+        "A local search on a simulated policy whose best sequence is known exactly: how seeds spread, how budget and "
+        "fan-out trade, and how the best of many noisy scores flatters itself. It says nothing about a real model."
+    )
+    st.page_link(
+        entry.file,
+        label=":blue[Run it with noisy scores →]",
+        query_params=search.to_params(search.PRESETS["noisy"].settings),
+    )
 
 
 def _checkpoint(shared: Shared) -> None:

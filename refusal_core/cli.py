@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, evaluate, train
+from refusal_core.commands import classify, climb, evaluate, train
 from refusal_core.commands.entry import Parser, guarded
 
-COMMANDS = (classify, evaluate, train)
+COMMANDS = (classify, evaluate, train, climb)
 
 
 def parser() -> argparse.ArgumentParser:

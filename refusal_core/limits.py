@@ -39,6 +39,16 @@ ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 # Direction study
 STUDY_REPEATS = 100_000
 
+# Search demonstration
+CLIMB_SEEDS = 10_000
+CLIMB_BUDGET = 100_000  # evaluations of one seed
+CLIMB_EVALUATIONS = 20_000_000  # seeds times budget, of one method
+CLIMB_PAGE_EVALUATIONS = 2_000_000  # the same on a page
+CLIMB_FANOUT = 1_000
+CLIMB_LENGTH = 64  # tokens of a sequence
+CLIMB_VOCABULARY = 64
+CLIMB_SCALE = 100  # of noise and interactions, in logits
+
 # Pages
 UPLOAD_BYTES = 64 * MB
 SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text

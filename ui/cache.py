@@ -17,8 +17,11 @@ from ui.checkpoints import Choice, Folders
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
+    from refusal_core.climb import Demonstration, Settings
+    from refusal_core.jobs import Job
 
 LISTING_SECONDS = 30
+DEMONSTRATIONS = 4  # kept; the largest that a page runs takes about 60 MB
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,18 @@ def folder_digest(choice: Choice) -> str:
     return _digest(str(choice.folder), choice.shown, choice.stamp())
 
 
+def demonstration(settings: Settings, job: Job | None = None) -> Demonstration:
+    """The search demonstration of `settings`; the last DEMONSTRATIONS are kept for all sessions. Raises Cancelled."""
+    from refusal_core.climb import demonstrate
+
+    kept = _demonstrations()
+    found = kept.pop(settings, None) or demonstrate(settings, job)
+    kept[settings] = found  # the last one asked for goes last
+    for old in list(kept)[:-DEMONSTRATIONS]:
+        kept.pop(old, None)
+    return found
+
+
 def _forget(loaded: Loaded) -> None:
     if _shelf().get("latest", (None, None))[1] is loaded:
         _shelf().pop("latest", None)
@@ -78,6 +93,12 @@ def _load(name: str, stamp: tuple) -> Loaded:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _shelf() -> dict[str, tuple[tuple, Loaded]]:
     """The latest load under one key, for pages that tell which checkpoint is in memory."""
+    return {}
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _demonstrations() -> dict[Settings, Demonstration]:
+    """Results under one key, since a cached function of its own could not show progress."""
     return {}
 
 

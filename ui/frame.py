@@ -5,7 +5,7 @@ A new page is one entry in PAGES and one file that ends with `frame("its key", i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,12 @@ PAGES = {
     for page in (
         Page("overview", "app.py", "Overview", "What kinds of answer does a model give, and how sure is that?"),
         Page("playground", "pages/1_Playground.py", "Playground", "What kind of answer is this response?"),
+        Page(
+            "search",
+            "pages/5_Search_demonstration.py",
+            "Search demonstration",
+            "How close does a local search come to the optimum, and how much does its report flatter it?",
+        ),
     )
 }
 
@@ -53,6 +59,7 @@ class Shared:
     fold: Fold
     demo: bool
     arrival: View | None  # the link by which the visitor has just come to this page
+    params: Mapping[str, str]  # all query parameters of that link, for what only one page knows; untrusted
 
 
 def frame(key: str, body: Callable[[Shared], None]) -> None:
@@ -63,7 +70,8 @@ def frame(key: str, body: Callable[[Shared], None]) -> None:
     )
     state.prepare()
     demo = checkpoints.in_demo()
-    arrival, ignored = _read_link(key, demo=demo)
+    params = state.arrived(key) or {}
+    arrival, ignored = _read_link(params, demo=demo)
     st.logo(ICON)
     with st.sidebar:
         _menu()
@@ -75,13 +83,12 @@ def frame(key: str, body: Callable[[Shared], None]) -> None:
         for sentence in ignored:
             show.note(sentence)
         try:
-            body(Shared(choice, problem, fold, demo, arrival))
+            body(Shared(choice, problem, fold, demo, arrival, params))
         except RefusalCoreError as error:
             show.problem("This page could not be drawn to its end.", str(error))
 
 
-def _read_link(key: str, *, demo: bool) -> tuple[View | None, list[str]]:
-    params = state.arrived(key)
+def _read_link(params: Mapping[str, str], *, demo: bool) -> tuple[View | None, list[str]]:
     if not params:
         return None, []
     view, ignored = state.from_params(params)
@@ -89,7 +96,7 @@ def _read_link(key: str, *, demo: bool) -> tuple[View | None, list[str]]:
 
 
 def _menu() -> None:
-    with st.container(gap="xxsmall"):
+    with st.container(gap="xsmall"):
         for page in PAGES.values():
             st.page_link(page.file, label=page.title, width="stretch")
 

@@ -10,7 +10,7 @@ import binascii
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -18,6 +18,7 @@ import streamlit as st
 from refusal_core.classifier import hub
 from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.classifier.texts import clean
+from refusal_core.climb import Settings
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
@@ -29,6 +30,8 @@ CHECKPOINT, CHECKPOINT_PATH, CHECKPOINT_HUB, FOLD = "checkpoint", "checkpoint_pa
 PROMPT, RESPONSE, SAMPLE = "playground_prompt", "playground_response", "playground_sample"
 SHARE_TEXT = "playground_share_text"
 LINK_WAITS = "link_waits"  # no widget: a link named the hub checkpoint, and nobody has asked for it yet
+SEARCH_PRESET, SEARCH_SEED = "search_preset", "search_seed"
+SEARCH = {field.name: f"search_{field.name}" for field in fields(Settings)}
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
     CHECKPOINT_PATH: "",
@@ -39,6 +42,9 @@ DEFAULTS: Mapping[str, object] = {
     SAMPLE: None,
     SHARE_TEXT: False,
     LINK_WAITS: False,
+    SEARCH_PRESET: None,
+    SEARCH_SEED: 0,
+    **{key: getattr(Settings, name) for name, key in SEARCH.items()},
 }
 
 # Two texts of the longest shared length, every character written as a pair of \uXXXX; and the same as base64.
@@ -97,7 +103,12 @@ def can_share(prompt: str, response: str) -> bool:
 
 def link(view: View, page_url: str | None) -> str:
     """The address that restores `view`; only its query part when the page's own address is not known."""
-    return f"{page_url or ''}?{urlencode(to_params(view))}"
+    return address(to_params(view), page_url)
+
+
+def address(params: Mapping[str, str], page_url: str | None) -> str:
+    """The address with these query parameters; only its query part when the page's own address is not known."""
+    return f"{page_url or ''}?{urlencode(params)}"
 
 
 def _is_hub_name(name: str) -> bool:
@@ -165,6 +176,10 @@ def wait_no_longer() -> None:
 
 def show_in_address(view: View) -> None:
     """Make the browser's address restore `view`, without the texts: those enter a link only when asked for."""
-    params = to_params(View(view.checkpoint, view.fold, view.sample))
+    put_in_address(to_params(View(view.checkpoint, view.fold, view.sample)))
+
+
+def put_in_address(params: Mapping[str, str]) -> None:
+    """Give the browser's address these query parameters and no others."""
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)

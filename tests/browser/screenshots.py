@@ -53,6 +53,12 @@ def states(visitor: Visitor):
     expect(page.get_by_text("ends inside its reasoning")).to_be_visible(timeout=WAIT_MS)
     visitor.settle()
     yield "playground-error", page
+    yield "search-empty", visitor.open("/Search_demonstration")
+    for state, noise in (("search-good", "0"), ("search-noisy", "0.5")):
+        page = visitor.open(f"/Search_demonstration?seeds=20&budget=200&fanout=4&noise={noise}")
+        expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+        visitor.settle()
+        yield state, page
 
 
 def drawn(page: Page, visitor: Visitor) -> None:
