@@ -112,7 +112,7 @@ def test_bootstrap_needs_nothing_but_python():
     import sys
 
     tree = ast.parse((REPOSITORY / "bootstrap.py").read_text())
-    names = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+    names = {a.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
     names |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert names <= sys.stdlib_module_names
 
