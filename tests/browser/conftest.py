@@ -26,6 +26,8 @@ FLAGS = [
 ]  # fmt: skip
 START_SECONDS = 60
 WAIT_MS = 60_000  # for the first classification, which loads the checkpoint
+# A busy machine is slow, not wrong: every expectation waits as long as the longest one may.
+playwright_api.expect.set_options(timeout=WAIT_MS)
 
 
 @dataclass
