@@ -7,7 +7,7 @@ are numbers and words of our own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -26,6 +26,10 @@ _HUES = dict(zip(LABELS, ("blue", "orange", "yellow", "violet", "green"), strict
 _SPECIAL = re.compile(r"[^\w \n.,;()%/'’–…+=-]|_")
 
 
+class Strong(str):
+    """A word of our own as a value of `sentence` or a cell of `facts`: shown bold."""
+
+
 class ClassName(str):
     """One of the five classes as a value of `sentence`: shown with its colour."""
 
@@ -34,12 +38,21 @@ def plain(value: object) -> str:
     """`value` as Markdown that shows the same characters, for words of our own such as full_refusal."""
     if isinstance(value, ClassName):
         return f":{_HUES[value]}[■] {plain(str(value))}"
+    if isinstance(value, tuple):
+        return " ".join(map(plain, value))
+    if isinstance(value, Strong):
+        return f"**{plain(str(value))}**"
     return _SPECIAL.sub(lambda mark: "\\" * mark.group().isascii() + mark.group(), one_line(str(value)))
 
 
 def sentence(template: str, **values: object) -> None:
     """A Markdown sentence. `template` is a literal; `values` are numbers, class names and other words of our own."""
     st.markdown(template.format(**{name: plain(value) for name, value in values.items()}))
+
+
+def headline(template: str, **values: object) -> None:
+    """The answer, in the largest type. `template` is a literal; `values` as in `sentence`."""
+    st.header(template.format(**{name: plain(value) for name, value in values.items()}), anchor=False)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -71,10 +84,13 @@ def code(body: str, language: str | None = None, *, wrap: bool = True) -> None:
     st.code(_cut(body), language=language, wrap_lines=wrap)
 
 
-def facts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A small table of our own words and numbers, as a real table that a screen reader walks; needs no pandas."""
+def facts(header: Sequence[str], rows: Iterable[Sequence[object]], *, right: Collection[str] = ()) -> None:
+    """A small table of our own words and numbers, as a real table that a screen reader walks; needs no pandas.
+
+    `right` names the columns of numbers. A tuple in a cell is a line of words.
+    """
     lines = ["| " + " | ".join(map(plain, row)) + " |" for row in (header, *rows)]
-    lines.insert(1, "|" + "|".join("---" for _ in header) + "|")
+    lines.insert(1, "|" + "|".join("--:" if name in right else "---" for name in header) + "|")
     st.markdown("\n".join(lines))
 
 
@@ -99,8 +115,8 @@ def figure(drawn: tuple[Figure, str], *, key: str) -> None:
     st.plotly_chart(chart, theme="streamlit", key=key, config={"staticPlot": True}, alt=alt)
 
 
-def download(label: str, data: str, file_name: str, *, mime: str, key: str) -> None:
-    """A download that does not rerun the page. `label` is a literal."""
+def download(label: str, data: str | Callable[[], str], file_name: str, *, mime: str, key: str) -> None:
+    """A download that does not rerun the page. `label` is a literal; a function is called when it is clicked."""
     st.download_button(label, data, file_name=file_name, mime=mime, key=key, on_click="ignore")
 
 

@@ -1,14 +1,17 @@
 """The sample exchanges, and what the starter checkpoint makes of them."""
 
+import io
 import re
 from collections import Counter
 
 import pytest
 
 from refusal_core.classifier import load
+from refusal_core.exchange_files import read_exchanges
+from refusal_core.exchanges import Exchange
 from refusal_core.labels import LABELS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
-from refusal_core.samples import SAMPLES
+from refusal_core.samples import SAMPLES, batch_sample
 
 # Written to be hard, and read wrongly by the starter: words of refusal that are not the answer's own, or come last.
 MISSED = {"locksmith", "error-message", "sympathy", "late-refusal"}
@@ -34,3 +37,11 @@ def answers() -> dict[str, str]:
 )
 def test_the_starter_reads_the_sample_as_it_was_written(answers, key):
     assert answers[key] == SAMPLES[key].label
+
+
+def test_the_batch_sample_has_every_class_and_columns_to_group_by():
+    rows = list(read_exchanges(io.BytesIO(batch_sample()), name="sample"))
+    assert 50 <= len(rows) <= 70 and all(isinstance(row, Exchange) for row in rows)
+    assert min(Counter(row.label for row in rows)[label] for label in LABELS) >= 5
+    for column in ("domain", "voice", "language"):
+        assert len({row.extra[column] for row in rows}) > 1
