@@ -18,6 +18,7 @@ LINE_BYTES = 16 * MB  # one JSONL line or one CSV record
 JSON_ARRAY_BYTES = 200 * MB  # a .json file is read whole; JSONL is streamed and has no limit
 PARQUET_ROW_GROUP_BYTES = 1 * GB  # uncompressed, from the file's own metadata
 EVALUATE_ROWS = 1_000_000
+BATCH_ROWS = 100_000  # scored on the page, whose rows stay in memory; the command has no limit
 
 # Classifier
 MAX_TOKENS = 4_096  # default cap of a pair; a checkpoint's own limit may be lower
@@ -25,6 +26,14 @@ PADDED_TOKENS_PER_BATCH = 4_096
 CHECKPOINT_BYTES = 8 * GB
 CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
 HUB_SECONDS = 10  # until a hub that does not answer is reported
+
+# Demo mode: smaller, since many visitors share one small machine
+DEMO_BATCH_ROWS = 500
+DEMO_UPLOAD_BYTES = 2 * MB
+
+# Store
+FEEDBACK_AT_ONCE = 10_000  # entries of one call
+NAME_CHARACTERS = 200  # who corrected it
 
 # Pages
 UPLOAD_BYTES = 64 * MB
