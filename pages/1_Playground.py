@@ -7,7 +7,7 @@ import streamlit as st
 from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.jobs import Job
 from refusal_core.samples import SAMPLES, Sample
-from ui import answer, cache, playground, show, state
+from ui import answer, batch_view, cache, playground, show, state
 from ui.checkpoints import HUB, Choice
 from ui.frame import Shared, frame
 from ui.playground import Asked, Problem, Result
@@ -17,9 +17,30 @@ from ui.state import View
 RESULT, PROBLEM, PENDING, PENDING_TURNS, PICKED, LINK_WAITS = (
     f"playground_{name}" for name in ("result", "problem", "pending", "pending_turns", "picked", "link_waits")
 )
+VIEWS = {state.ONE: "One exchange", state.BATCH: "Batch"}
 
 
 def page(shared: Shared) -> None:
+    if shared.arrival and shared.arrival.batch:
+        st.session_state[state.VIEW] = state.BATCH
+    elif shared.arrival and (shared.arrival.texts or shared.arrival.sample):
+        st.session_state[state.VIEW] = state.ONE
+    view = st.segmented_control(
+        "What to classify",
+        list(VIEWS),
+        format_func=VIEWS.get,
+        key=state.VIEW,
+        persist_state="session",
+        required=True,
+        label_visibility="collapsed",
+    )
+    if view == state.BATCH:
+        batch_view.draw(shared, lambda *_: None)
+    else:
+        _one_exchange(shared)
+
+
+def _one_exchange(shared: Shared) -> None:
     if shared.arrival:
         _restore(shared.arrival)
     _inputs()
@@ -34,7 +55,9 @@ def page(shared: Shared) -> None:
         answer.draw_problem(problem, earlier=result is not None)
     if result:
         _draw(result, shared)
-    elif not problem and not st.session_state.get(LINK_WAITS):
+    elif "batch" in st.query_params:
+        del st.query_params["batch"]
+    if not result and not problem and not st.session_state.get(LINK_WAITS):
         st.markdown("Pick a sample above, or paste a prompt and a response and classify them (Ctrl+Enter in a box).")
 
 

@@ -37,6 +37,13 @@ NAME_CHARACTERS = 200  # who corrected it
 
 # Pages
 UPLOAD_BYTES = 64 * MB
+BATCH_CHARACTERS = 100 * MB  # of all texts of one batch
+BATCHES_KEPT = 8  # in memory, for all sessions
+BATCHES_KEPT_CHARACTERS = 2 * BATCH_CHARACTERS  # of all those batches
+BATCHES_AT_ONCE = 4
+TABLE_ROWS = 200  # of a table on a page at once
+GROUPS_SHOWN = 20  # of a figure; the table below it lists GROUPS_LISTED
+GROUPS_LISTED = 200
 SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text
 FILES_LISTED = 2_000  # below the data roots
 ENTRIES_VISITED = 200_000  # files and folders looked at to list them

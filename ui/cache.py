@@ -13,12 +13,14 @@ from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.roots import DataRoots
 from ui import checkpoints
+from ui.batches import Shelf
 from ui.checkpoints import Choice
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
 
 LISTING_SECONDS = 30
+EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,17 @@ def checkpoint_folders(roots: DataRoots) -> list[str]:
     return _folders(tuple(map(str, roots.roots)))
 
 
+def exchange_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may hold exchanges; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)))
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def shelf() -> Shelf:
+    """The batches of all sessions."""
+    return Shelf()
+
+
 def folder_digest(choice: Choice) -> str:
     """The digest of a local checkpoint, as CheckpointInfo gives it, without loading it. Raises as reading it does."""
     return _digest(str(choice.folder), choice.shown, choice.stamp())
@@ -84,6 +97,11 @@ def _shelf() -> dict[str, tuple[tuple, Loaded]]:
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
 def _folders(roots: tuple[str, ...]) -> list[str]:
     return checkpoints.folder_names(DataRoots(tuple(map(Path, roots))))
+
+
+@st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
+def _files(roots: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(EXCHANGE_FILES)]
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,16 +17,24 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from refusal_core.classifier import hub
+from refusal_core.classifier.batch import LOW_CONFIDENCE
 from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
+from ui.batch import FILE_ORDER
 from ui.checkpoints import HUB
 
 # Keys of widgets with their defaults. A page's own keys start with its name.
 CHECKPOINT, CHECKPOINT_PATH, CHECKPOINT_HUB, FOLD = "checkpoint", "checkpoint_path", "checkpoint_hub", "fold"
 PROMPT, RESPONSE, SAMPLE = "playground_prompt", "playground_response", "playground_sample"
 EVERY_TURN, SHARE_TEXT = "playground_every_turn", "playground_share_text"
+VIEW, WHO = "playground_view", "who"
+BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batch_every_turn"
+BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
+    f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
+)
+ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
     CHECKPOINT_PATH: "",
@@ -36,12 +45,24 @@ DEFAULTS: Mapping[str, object] = {
     SAMPLE: None,
     EVERY_TURN: False,
     SHARE_TEXT: False,
+    VIEW: ONE,
+    WHO: "",
+    BATCH_FILE: None,
+    BATCH_EVERY_TURN: False,
+    BATCH_GROUP: None,
+    BATCH_CLASSES: (),
+    BATCH_MARKS: (),
+    BATCH_TEXT: "",
+    BATCH_ORDER: FILE_ORDER,
+    BATCH_THRESHOLD: LOW_CONFIDENCE,
 }
+NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 
 # Two texts of the longest shared length, every character written as a pair of \uXXXX; and the same as base64.
 _JSON_BYTES = 2 * SHARED_TEXT_CHARACTERS * 12 + 100
 _PACKED_CHARACTERS = _JSON_BYTES * 4 // 3 + 200
 _HUB_NAME_CHARACTERS = 200
+_BATCH = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -52,11 +73,12 @@ class View:
     fold: str | None = None
     sample: str | None = None
     texts: tuple[str, str] | None = None  # prompt and response
+    batch: str | None = None  # NEW_BATCH, SAMPLE_BATCH, or the token of a batch that this server has in memory
 
 
 def to_params(view: View) -> dict[str, str]:
     """The query parameters of `view`. Raises ValueError for texts that are too long to share."""
-    params = {"checkpoint": view.checkpoint, "fold": view.fold, "sample": view.sample}
+    params = {"checkpoint": view.checkpoint, "fold": view.fold, "sample": view.sample, "batch": view.batch}
     params = {name: value for name, value in params.items() if value is not None}
     if view.texts is not None:
         if not can_share(*view.texts):
@@ -79,12 +101,16 @@ def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
     if sample is not None and sample not in SAMPLES:
         sample = None
         ignored.append("The link names a sample that is not known here.")
+    batch = params.get("batch")
+    if batch is not None and not _BATCH.fullmatch(batch):
+        batch = None
+        ignored.append("The link names a batch that cannot be; it was left out.")
     texts = None
     if "text" in params:
         texts = _unpack(params["text"])
         if texts is None:
             ignored.append("The text in the link is damaged or too long; it was left out.")
-    return View(checkpoint, fold, None if texts else sample, texts), ignored
+    return View(checkpoint, fold, None if texts else sample, texts, batch), ignored
 
 
 def can_share(prompt: str, response: str) -> bool:
@@ -150,6 +176,6 @@ def restore_shared(view: View, *, demo: bool) -> list[str]:
 
 def show_in_address(view: View) -> None:
     """Make the browser's address restore `view`, without the texts: those enter a link only when asked for."""
-    params = to_params(View(view.checkpoint, view.fold, view.sample))
+    params = to_params(View(view.checkpoint, view.fold, view.sample, batch=view.batch))
     if st.query_params.to_dict() != params:
         st.query_params.from_dict(params)
