@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
+from refusal_core.classifier import texts
 from refusal_core.classifier.predict import Classifier
 from refusal_core.classifier.result import Classification
+from refusal_core.errors import InputError
 from refusal_core.exchanges import Exchange
 from refusal_core.jobs import Job
 
 SPANS = 60  # at most; neighbours are joined in longer responses
+
+# A sentence ends after its punctuation and closing quotes when white space follows; a line ends anyhow.
+_SENTENCE = re.compile(r"""\S(?:.*?[.!?…]["'”’)\]*_]*(?=\s|$)|.*)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +36,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Attribution:
-    """The answer, and its spans in text order; together they cover the response but for white space between them.
+    """The answer to `exchange`, and its spans in text order: all of the response but white space around spans.
 
-    A drop is the effect of leaving one span out: spans that say the same cover for each other and show small drops.
+    `exchange.response` is what was read, with reasoning in `<think>` taken out; positions count in it. A drop is the
+    effect of leaving one span out: spans that say the same stand in for each other and show small drops, and in a
+    response that is too long to be read whole, others are read in the span's place.
     """
 
     exchange: Exchange
@@ -50,7 +58,53 @@ def attribute(
 ) -> Attribution:
     """Leave one span of the response out at a time. `options` are those of `Classifier.predict`.
 
-    Costs one answer a span. Reasoning in `<think>` is no span: it is not read. Raises InputError when the exchange
-    itself cannot be classified, Cancelled when `job` is cancelled.
+    Costs one answer a span, and one more; progress is in "spans". Raises InputError when the exchange itself cannot be
+    classified, ValueError for `most` below 1, Cancelled when `job` is cancelled.
     """
-    raise NotImplementedError
+    read = replace(exchange, response=texts.split_reasoning(texts.clean(exchange.response)).text)
+    places = spans_of(read.response, most)
+    job = job or Job()
+    job.start(len(places) + 1, "spans")
+    without = [replace(read, response=read.response[:start] + read.response[end:]) for start, end in places]
+    answer, *others = classifier.predict([exchange, *without], job=job, **options)
+    if answer.label is None:
+        raise InputError(f"there is no answer to explain: {answer.error}")
+    spans = tuple(_span(read.response, place, answer, other) for place, other in zip(places, others, strict=True))
+    return Attribution(read, answer, spans)
+
+
+def spans_of(text: str, most: int = SPANS) -> list[tuple[int, int]]:
+    """Start and end of each sentence or line of `text`, in order, without white space around them.
+
+    No two overlap, and what lies between them is white space. More than `most` are joined with their neighbours to
+    pieces of similar length, at most `most` of them. Raises ValueError for `most` below 1.
+    """
+    if most < 1:
+        raise ValueError(f"most must be at least 1, not {most}")
+    places: list[tuple[int, int]] = []
+    at = 0
+    for line in text.splitlines(keepends=True):
+        for found in _SENTENCE.finditer(line):
+            sentence = found.group().rstrip()
+            places.append((at + found.start(), at + found.start() + len(sentence)))
+        at += len(line)
+    return places if len(places) <= most else _joined(places, len(text) / most)
+
+
+def _joined(places: list[tuple[int, int]], length: float) -> list[tuple[int, int]]:
+    """Neighbours joined until each piece but the last has at least `length` characters."""
+    joined: list[tuple[int, int]] = []
+    for start, end in places:
+        if joined and joined[-1][1] - joined[-1][0] < length:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _span(response: str, place: tuple[int, int], answer: Classification, other: Classification) -> Span:
+    start, end = place
+    if other.label is None:
+        return Span(start, end, response[start:end], None, None)
+    drop = answer.probabilities[answer.label] - other.probabilities[answer.label]
+    return Span(start, end, response[start:end], drop, other.label)
