@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from refusal_core.classifier.batch import Batch, Summary
@@ -12,19 +10,18 @@ from refusal_core.exchanges import BadRow
 from refusal_core.labels import LABELS, MEANING, Fold
 from refusal_core.plots import playground as plots
 from ui import batch as logic
-from ui import show, state
+from ui import feedback, show, state
 from ui.batch import MARKS, ORDERS, Filters
 from ui.batches import Task
+from ui.feedback import Keeper
 from ui.show import ClassName
 
 TABLE_PIXELS = 420
 SELECTED, NOTE = "batch_selected", "batch_note"
 
 
-def draw(
-    task: Task, batch: Batch, summary: Summary, fold: Fold, correct: Callable[[Answered, str], str | None]
-) -> None:
-    """Filters, one page of the table, and the selected row. `correct` keeps a label; a sentence when it could not."""
+def draw(task: Task, batch: Batch, summary: Summary, fold: Fold, keeper: Keeper) -> None:
+    """Filters, one page of the table, and the selected row. `keeper` takes corrections."""
     filters = _filters(batch, task)
     rows = logic.listed(batch, summary, task.labels, filters)
     if not rows:
@@ -55,7 +52,7 @@ def draw(
     if not chosen:
         st.markdown(":gray[Select a row, by the box at its left, to read it in full and to correct its label.]")
         return
-    _selected(task, batch, chosen[0], correct)
+    _selected(task, batch, chosen[0], keeper)
 
 
 def _filters(batch: Batch, task: Task) -> Filters:
@@ -86,7 +83,7 @@ def _filters(batch: Batch, task: Task) -> Filters:
     )
 
 
-def _selected(task: Task, batch: Batch, at: int, correct: Callable[[Answered, str], str | None]) -> None:
+def _selected(task: Task, batch: Batch, at: int, keeper: Keeper) -> None:
     row = batch.rows[at]
     with st.container(border=True):
         show.text(f"Line {row.row.line}, id {row.row.id}")
@@ -106,7 +103,7 @@ def _selected(task: Task, batch: Batch, at: int, correct: Callable[[Answered, st
                 show.text(f"Label{' (corrected)' if at in task.labels else ' in the file'}: {row.row.label}")
             for warning in row.answer.warnings:
                 show.note(warning)
-            _correction(task, row, at, correct)
+            _correction(task, row, at, keeper)
         if row.answer.probabilities:
             with bars:
                 show.figure(plots.probabilities(row.answer.probabilities), key="batch_row_probabilities")
@@ -120,16 +117,18 @@ def _selected(task: Task, batch: Batch, at: int, correct: Callable[[Answered, st
                     show.text(f"{name}: {logic.plain_value(value)}")
 
 
-def _correction(task: Task, row: Answered, at: int, correct: Callable[[Answered, str], str | None]) -> None:
+def _correction(task: Task, row: Answered, at: int, keeper: Keeper) -> None:
     key = f"batch_right_{task.token}_{at}"
     right = st.pills("Right label", LABELS, default=task.labels.get(at), key=key)
     if right:
         show.sentence(":small[:gray[{meaning}]]", meaning=MEANING[right])
 
+    feedback.draw_name(demo=keeper.demo)
+
     def keep() -> None:
         if chosen := st.session_state.get(key):
             task.labels[at] = chosen
-            st.session_state[NOTE] = correct(row, chosen)
+            st.session_state[NOTE] = feedback.keep_row(keeper, task, row, chosen)
 
     st.button(
         "Save this label", on_click=keep, key="batch_keep", disabled=right is None or right == task.labels.get(at)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from refusal_core import limits
-from refusal_core.classifier.stream import Answered
 from refusal_core.errors import InputError, RefusalCoreError
 from ui import batch as logic
 from ui import batch_answer, batch_inputs, batch_rows, cache, show, state
 from ui.batch_inputs import PENDING, PROBLEM, RUNNING, SHOWN
 from ui.batches import SAMPLE, Task
+from ui.feedback import Keeper
 from ui.frame import Shared
 from ui.state import View
 
-Correct = Callable[[Task, Answered, str], str | None]
 GONE = "The batch of this link is no longer in memory: upload its file again."
 
 
-def draw(shared: Shared, correct: Correct) -> None:
-    """The whole view. `correct` keeps a corrected label and says in a sentence what became of it."""
+def draw(shared: Shared, keeper: Keeper) -> None:
+    """The whole view. `keeper` takes corrections."""
     if shared.arrival and shared.arrival.batch:
         _arrive(shared.arrival.batch)
     batch_inputs.draw(demo=shared.demo)
@@ -35,7 +32,7 @@ def draw(shared: Shared, correct: Correct) -> None:
     if problem := st.session_state.get(PROBLEM):
         batch_answer.draw_problem(problem, earlier=task is not None)
     if task:
-        _draw(task, shared, correct)
+        _draw(task, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):
         st.markdown("Use the sample, upload a file of exchanges, or pick one. It is read in memory and nowhere stored.")
     token = st.session_state.get(RUNNING) or st.session_state.get(SHOWN)
@@ -81,7 +78,7 @@ def _settle(task: Task) -> None:
         st.session_state[SHOWN] = task.token
 
 
-def _draw(task: Task, shared: Shared, correct: Correct) -> None:
+def _draw(task: Task, shared: Shared, keeper: Keeper) -> None:
     if task.choice != shared.choice:
         batch_answer.draw_other_choice(task, shared.choice, batch_inputs.ask_again)
     fold, threshold = shared.fold, st.session_state[state.BATCH_THRESHOLD]
@@ -93,7 +90,7 @@ def _draw(task: Task, shared: Shared, correct: Correct) -> None:
     batch_answer.draw_shares(batch, summary, fold)
     rows, scores, errors, downloads, link = st.tabs(["Rows", "Scores", "Not classified", "Downloads", "Link"])
     with rows:
-        batch_rows.draw(task, batch, summary, fold, lambda row, right: correct(task, row, right))
+        batch_rows.draw(task, batch, summary, fold, keeper)
     with scores:
         batch_answer.draw_scores(summary)
     with errors:

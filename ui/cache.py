@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from ui.checkpoints import Choice
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
+    from refusal_core.store import Store
 
 LISTING_SECONDS = 30
 EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
@@ -66,6 +68,12 @@ def exchange_files(roots: DataRoots) -> list[str]:
 def shelf() -> Shelf:
     """The batches of all sessions."""
     return Shelf()
+
+
+@st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())
+def store(url: str, _open: Callable[[str], Store]) -> Store:
+    """The store at `url`, opened once by `_open`. Raises as that does; a failure is tried again."""
+    return _open(url)
 
 
 def folder_digest(choice: Choice) -> str:

@@ -29,7 +29,7 @@ from ui.checkpoints import HUB
 CHECKPOINT, CHECKPOINT_PATH, CHECKPOINT_HUB, FOLD = "checkpoint", "checkpoint_path", "checkpoint_hub", "fold"
 PROMPT, RESPONSE, SAMPLE = "playground_prompt", "playground_response", "playground_sample"
 EVERY_TURN, SHARE_TEXT = "playground_every_turn", "playground_share_text"
-VIEW, WHO = "playground_view", "who"
+VIEW, WHO, KEPT = "playground_view", "who", "feedback_kept"
 BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batch_every_turn"
 BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
@@ -47,6 +47,7 @@ DEFAULTS: Mapping[str, object] = {
     SHARE_TEXT: False,
     VIEW: ONE,
     WHO: "",
+    KEPT: False,
     BATCH_FILE: None,
     BATCH_EVERY_TURN: False,
     BATCH_GROUP: None,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from ui import cache, state
@@ -66,17 +64,3 @@ def task_of(app: AppTest) -> Task:
 
 def problem_of(app: AppTest) -> str | None:
     return value_of(app, PROBLEM)
-
-
-@pytest.fixture
-def batch(playground) -> Callable[..., AppTest]:
-    """Opens the Batch view with the checkpoint given of the picker."""
-
-    def opened(option: str = "folder:tiny-bert", **params: str) -> AppTest:
-        app = playground(option, **params)
-        if not params:
-            app.get_by_key(state.VIEW).set_value(state.BATCH).run()
-        assert not app.exception
-        return app
-
-    return opened

@@ -105,7 +105,8 @@ def serve(log: Path, data: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"REFUSAL_DATA": str(data), "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
+    store = f"sqlite:///{log.with_name('store.sqlite')}"
+    settings = {"REFUSAL_DATA": str(data), "REFUSAL_STORE": store, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1"}
     options = [f"--server.port={port}", "--server.address=127.0.0.1", "--server.headless=true"]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
     with log.open("wb") as output:
