@@ -65,10 +65,11 @@ def attribute(
     places = spans_of(read.response, most)
     job = job or Job()
     job.start(len(places) + 1, "spans")
-    without = [replace(read, response=read.response[:start] + read.response[end:]) for start, end in places]
-    answer, *others = classifier.predict([exchange, *without], job=job, **options)
+    [answer] = classifier.predict([exchange], job=job, **options)  # alone, as a page shows it, to the last digit
     if answer.label is None:
         raise InputError(f"there is no answer to explain: {answer.error}")
+    without = [replace(read, response=read.response[:start] + read.response[end:]) for start, end in places]
+    others = classifier.predict(without, job=job, **options)
     spans = tuple(_span(read.response, place, answer, other) for place, other in zip(places, others, strict=True))
     return Attribution(read, answer, spans)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from refusal_core import cli
+from refusal_core.classifier.predict import Classifier
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -96,18 +97,24 @@ def test_killed_twice_and_resumed_gives_the_same_bytes(rows_file, tiny_checkpoin
 
 @pytest.fixture
 def stopped(rows_file, tiny_checkpoint, tmp_path) -> tuple[list[str], Path]:
-    """The command line of a run that was killed, and its journal."""
+    """The command line of a run that was stopped after two lists of rows, and its journal."""
     command, journal = words(rows_file, tmp_path / "out.jsonl", tiny_checkpoint), tmp_path / "out.jsonl.unfinished"
-    kill_after(3, command, journal, signal.SIGKILL)
+    answer, calls = Classifier.answer, iter(range(3))
+
+    def stopping(self, encoded, **options):
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return answer(self, encoded, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Classifier, "answer", stopping)
+        assert cli.main(command) == 130
     return command, journal
 
 
 def test_what_is_finished_is_not_computed_again(stopped, monkeypatch, uninterrupted):
-    from refusal_core.classifier.predict import Classifier
-
     command, journal = stopped
-    lines = journal.read_bytes().splitlines(keepends=True)[:3]
-    journal.write_bytes(b"".join(lines))
+    lines = journal.read_bytes().splitlines()
     done = {row["id"] for line in lines[1:] for row in json.loads(line)["rows"]}
     computed = set()
     answer = Classifier.answer
