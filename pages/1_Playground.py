@@ -8,7 +8,7 @@ from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.jobs import Job
 from refusal_core.samples import SAMPLES, Sample
 from refusal_core.store import Store, default_url
-from ui import answer, batch_view, cache, feedback, playground, show, state
+from ui import answer, batch_view, cache, compare, explain, feedback, playground, show, state
 from ui.checkpoints import HUB, Choice
 from ui.feedback import Keeper
 from ui.frame import Shared, frame
@@ -96,6 +96,8 @@ def _draw(result: Result, shared: Shared, keeper: Keeper) -> None:
     answer.draw_answer(result, sample, shared.fold)
     if result.asked.assistant_turns > 1:
         answer.draw_every_turn(result, shared.fold, _ask_turns)
+    explain.draw(result)
+    compare.draw_one(result, shared.fold, demo=shared.demo)
     feedback.draw_one(keeper, result)
     answer.draw_detail(result, sample, shared.fold)
     state.show_in_address(answer.link_view(result, sample, shared.fold))

@@ -15,6 +15,7 @@ from refusal_core.classifier.batch import Batch, Summary, corrected, summarise
 from refusal_core.classifier.stream import Answered
 from refusal_core.errors import one_line
 from refusal_core.exchanges import BadRow, Exchange
+from refusal_core.jobs import show_seconds
 from refusal_core.labels import Fold
 from refusal_core.limits import TABLE_ROWS
 from refusal_core.reports import to_json, write_csv
@@ -151,8 +152,9 @@ def command(task: Task) -> str:
 def how_it_went(task: Task) -> str:
     """Rows, time and rate in one sentence, and whether it was stopped."""
     batch = task.batch
-    rate = f", {len(batch.rows) / task.seconds:,.0f} rows/s" if task.seconds else ""
-    done = f"{len(batch.rows):,} rows in {task.seconds:,.1f} s{rate}"
+    rate = len(batch.rows) / task.seconds if task.seconds else 0.0
+    shown = f"{rate:,.0f}" if rate >= 99.5 else f"{rate:.2g}"
+    done = f"{len(batch.rows):,} rows in {show_seconds(task.seconds)}, {shown} rows/s"
     if batch.stopped:
         return f"Stopped: {len(batch.rows):,} of {batch.total:,} rows are classified, and what follows is about them."
     return f"{done}."
@@ -168,9 +170,9 @@ def _cells(
     cells["matcher"] = row.matched.label if row.matched else ""
     if labelled:
         cells["label"] = f"{corrected_to} (corrected)" if corrected_to else _shown(exchange and exchange.label)
-    cells["prompt"] = one_line(exchange.prompt[: PROMPT_SHOWN + 1], PROMPT_SHOWN) if exchange else ""
     text = exchange.response[: RESPONSE_SHOWN + 1] if exchange else row.answer.error or ""
     cells["response"] = one_line(text, RESPONSE_SHOWN)
+    cells["prompt"] = one_line(exchange.prompt[: PROMPT_SHOWN + 1], PROMPT_SHOWN) if exchange else ""
     for name in columns:
         shown = one_line(name, 40)
         cells[f"{shown} (file)" if shown in cells else shown] = _shown(exchange.extra.get(name)) if exchange else ""

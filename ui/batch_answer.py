@@ -9,7 +9,7 @@ import streamlit as st
 from refusal_core.classifier.batch import Batch, Summary
 from refusal_core.labels import Fold
 from refusal_core.limits import GROUPS_LISTED, TABLE_ROWS
-from refusal_core.metrics.intervals import format_rate
+from refusal_core.metrics.intervals import Rate, format_rate
 from refusal_core.plots import batch as plots
 from refusal_core.plots.batch_report import batch_report
 from ui import batch as logic
@@ -19,7 +19,6 @@ from ui.checkpoints import Choice
 from ui.show import ClassName
 
 ERRORS_SHOWN = 3  # sentences above the tabs; all are in a tab
-DEFINED = "refused is not defined: the checkpoint lacks classes of the fold"
 
 
 def draw_problem(problem: str, *, earlier: bool) -> None:
@@ -71,14 +70,12 @@ def draw_answer(task: Task, batch: Batch, summary: Summary, fold: Fold) -> None:
             st.markdown("The others are under Not classified.")
 
 
-def pick_group(batch: Batch) -> str | None:
-    """The column that the refused share is grouped by."""
+def group_of(batch: Batch) -> str | None:
+    """The column that the refused share is grouped by: the one chosen, or the first."""
     options = list(batch.columns)
     if st.session_state[state.BATCH_GROUP] not in options:
         st.session_state[state.BATCH_GROUP] = options[0] if options else None
-    if not options:
-        return None
-    return st.selectbox("Refused share by", options, key=state.BATCH_GROUP, persist_state="session", width=260)
+    return st.session_state[state.BATCH_GROUP]
 
 
 def draw_shares(batch: Batch, summary: Summary, fold: Fold) -> None:
@@ -91,6 +88,9 @@ def draw_shares(batch: Batch, summary: Summary, fold: Fold) -> None:
             _shares_table(summary)
     with right:
         st.subheader("Groups", anchor=False)
+        if batch.columns:
+            options = list(batch.columns)
+            st.selectbox("Refused share by", options, key=state.BATCH_GROUP, persist_state="session", width=260)
         if not summary.groups:
             st.markdown(":gray[The file has no other column to group by: add one, such as category or model.]")
         elif not logic.refused_is_defined(batch, fold):
@@ -113,13 +113,16 @@ def draw_scores(summary: Summary) -> None:
     rows = [
         (
             ClassName(c.label) if c.label in plots.theme.COLOUR else c.label,
-            *map(format_rate, (c.precision, c.recall, c.f1)),
+            f"{c.support:,}",
+            f"{c.predicted:,}",
+            *(_without_n(score) for score in (c.precision, c.recall, c.f1)),
         )
         for c in report.classes
     ]
-    show.facts(("class", "precision", "recall", "F1"), rows)
+    show.facts(("class", "labelled", "answered", "precision", "recall", "F1"), rows, right=("labelled", "answered"))
     show.sentence(
-        ":small[F1 is over rows of the class or answered so. Macro F1 {macro}, weighted F1 {weighted}, n = {n}.]",
+        ":small[Precision is over the answered rows, recall over the labelled, F1 over both together, with 95% "
+        "intervals. Macro F1 {macro}, weighted F1 {weighted}, n = {n}.]",
         macro=f"{report.macro.f1:.3f}",
         weighted=f"{report.weighted.f1:.3f}",
         n=f"{report.n:,}",
@@ -172,6 +175,10 @@ def draw_downloads(task: Task, batch: Batch, summary: Summary, fold: Fold) -> No
 
         sample = batch_sample().decode()
         show.download("Download the sample", sample, BATCH_SAMPLE, mime=jsonl, key="batch_sample_file")
+
+
+def _without_n(rate: Rate) -> str:
+    return format_rate(rate).replace(f", n = {rate.n:,})", ")")
 
 
 def _strangers(summary: Summary) -> None:

@@ -24,7 +24,7 @@ SHOWN, RUNNING, PROBLEM, PENDING, LATEST, COLUMNS = (
     f"batch_{name}" for name in ("shown", "running", "problem", "pending", "latest", "columns_found")
 )
 OURS = {"prompt": "Prompt", "response": "Response", "label": "Label", "id": "Id", "messages": "Chat"}
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 QUICK_SECONDS = 0.4  # a batch that is shorter needs no progress
 
 
@@ -88,7 +88,7 @@ def _progress(task: Task) -> None:
         if task.stopping:
             st.markdown("Stopping; what is finished stays.")
         else:
-            st.button("Stop and keep what is done", on_click=task.stop, key="batch_stop")
+            st.button("Stop and keep what is done", on_click=task.stop, key=f"batch_stop_{task.token}")
 
 
 def _pick(*, demo: bool) -> None:

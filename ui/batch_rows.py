@@ -45,6 +45,7 @@ def draw(task: Task, batch: Batch, summary: Summary, fold: Fold, keeper: Keeper)
         column_config={
             "p": st.column_config.NumberColumn(format="%.3f", help="probability of the class"),
             "response": st.column_config.TextColumn(width="large"),
+            "prompt": st.column_config.TextColumn(width="medium"),
         },
         alt="Rows of the batch with class, probability, verdicts and the start of both texts. Select one to read it.",
     )
@@ -70,6 +71,7 @@ def _filters(batch: Batch, task: Task) -> Filters:
         selection_mode="multi",
         key=state.BATCH_MARKS,
         persist_state="session",
+        wrap=True,
     )
     second[1].selectbox("Order", list(ORDERS), format_func=ORDERS.get, key=state.BATCH_ORDER, persist_state="session")
     second[2].number_input(
@@ -119,7 +121,7 @@ def _selected(task: Task, batch: Batch, at: int, keeper: Keeper) -> None:
 
 def _correction(task: Task, row: Answered, at: int, keeper: Keeper) -> None:
     key = f"batch_right_{task.token}_{at}"
-    right = st.pills("Right label", LABELS, default=task.labels.get(at), key=key)
+    right = st.pills("Right label", LABELS, default=task.labels.get(at), key=key, wrap=True)
     if right:
         show.sentence(":small[:gray[{meaning}]]", meaning=MEANING[right])
 

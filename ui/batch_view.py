@@ -7,7 +7,7 @@ import streamlit as st
 from refusal_core import limits
 from refusal_core.errors import InputError, RefusalCoreError
 from ui import batch as logic
-from ui import batch_answer, batch_inputs, batch_rows, cache, show, state
+from ui import batch_answer, batch_inputs, batch_rows, cache, compare, show, state
 from ui.batch_inputs import PENDING, PROBLEM, RUNNING, SHOWN
 from ui.batches import SAMPLE, Task
 from ui.feedback import Keeper
@@ -82,19 +82,20 @@ def _draw(task: Task, shared: Shared, keeper: Keeper) -> None:
     if task.choice != shared.choice:
         batch_answer.draw_other_choice(task, shared.choice, batch_inputs.ask_again)
     fold, threshold = shared.fold, st.session_state[state.BATCH_THRESHOLD]
-    answer = st.container()
-    group = batch_answer.pick_group(task.batch)
-    batch, summary = logic.view_of(task, fold, group, threshold)
-    with answer:
-        batch_answer.draw_answer(task, batch, summary, fold)
+    batch, summary = logic.view_of(task, fold, batch_answer.group_of(task.batch), threshold)
+    batch_answer.draw_answer(task, batch, summary, fold)
     batch_answer.draw_shares(batch, summary, fold)
-    rows, scores, errors, downloads, link = st.tabs(["Rows", "Scores", "Not classified", "Downloads", "Link"])
+    rows, scores, errors, second, downloads, link = st.tabs(
+        ["Rows", "Scores", "Not classified", "Compare", "Downloads", "Link"]
+    )
     with rows:
         batch_rows.draw(task, batch, summary, fold, keeper)
     with scores:
         batch_answer.draw_scores(summary)
     with errors:
         batch_answer.draw_errors(batch)
+    with second:
+        compare.draw_over(task, fold, demo=shared.demo)
     with downloads:
         batch_answer.draw_downloads(task, batch, summary, fold)
     with link:

@@ -38,8 +38,17 @@ def load_classifier(choice: Choice) -> Loaded:
 
     Raises InputError or WorkError with one sentence; a failed load is tried again at the next call.
     """
+    return _loaded(_load, choice)
+
+
+def load_second(choice: Choice) -> Loaded:
+    """The classifier of `choice` to compare with, beside the one of `load_classifier`. Raises as that does."""
+    return _loaded(_load if loaded_info(choice) else _load_second, choice)
+
+
+def _loaded(load: Callable[[str, tuple], Loaded], choice: Choice) -> Loaded:
     try:
-        return _load(choice.name, choice.stamp())
+        return load(choice.name, choice.stamp())
     except FileNotFoundError as problem:
         raise WorkError(f"The files of the checkpoint {choice.shown} are not there.") from problem
     except OSError as problem:
@@ -94,6 +103,14 @@ def _load(name: str, stamp: tuple) -> Loaded:
     loaded = Loaded(load(name), time.perf_counter() - begun)
     _shelf()["latest"] = ((name, stamp), loaded)
     return loaded
+
+
+@st.cache_resource(max_entries=1, show_spinner="Loading the second checkpoint", show_time=True)
+def _load_second(name: str, stamp: tuple) -> Loaded:
+    begun = time.perf_counter()
+    from refusal_core.classifier import load
+
+    return Loaded(load(name), time.perf_counter() - begun)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

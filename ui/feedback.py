@@ -84,7 +84,7 @@ def draw_one(keeper: Keeper, result: Result) -> None:
             st.markdown("Demo: nothing is stored, so a correction cannot be saved here.")
             return
         key = f"feedback_right_{hash((result.turn.exchange.prompt, result.turn.exchange.response))}"
-        right = st.pills("Right label", LABELS, key=key)
+        right = st.pills("Right label", LABELS, key=key, wrap=True)
         if right:
             show.sentence(":small[:gray[{meaning}]]", meaning=MEANING[right])
         name, note = st.columns(2)
@@ -137,7 +137,7 @@ def _kept(store: Store) -> None:
         st.markdown("None yet. Correct a label, and it appears here.")
         show.text(f"They are kept in {store.where}")
         return
-    show.sentence("{n} corrections, the latest first.", n=f"{count:,}")
+    show.sentence("Corrections: {n}, the latest first.", n=f"{count:,}")
     event = st.dataframe(
         [_listed(entry) for entry in entries],
         hide_index=True,

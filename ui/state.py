@@ -34,6 +34,7 @@ BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batc
 BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
 )
+SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
@@ -48,6 +49,8 @@ DEFAULTS: Mapping[str, object] = {
     VIEW: ONE,
     WHO: "",
     KEPT: False,
+    SECOND: STARTER,
+    SECOND_HUB: "",
     BATCH_FILE: None,
     BATCH_EVERY_TURN: False,
     BATCH_GROUP: None,

@@ -12,12 +12,14 @@ from refusal_core.plots import theme
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from refusal_core.classifier.attribution import Attribution
     from refusal_core.metrics.report import ClassificationReport
     from refusal_core.metrics.shares import GroupShare, Share
 
 ROW_PIXELS, AXIS_PIXELS, NOTE_PIXELS, CELL_PIXELS = 30, 56, 52, 46
+SPANS_SHOWN = 12
 DOT = "#5c7ea6"  # neutral: a refused share is of no class
-SHADES = [[0.0, "rgba(92,126,166,0.0)"], [1.0, "rgba(92,126,166,0.75)"]]
+SHADES = [[0.0, "rgba(92,126,166,0.0)"], [1.0, "rgba(92,126,166,0.55)"]]
 
 
 def class_shares(shares: Sequence[Share]) -> tuple[Figure, str]:
@@ -75,8 +77,6 @@ def confusion(report: ClassificationReport) -> tuple[Figure, str]:
         zmax=1,
         colorscale=SHADES,
         showscale=False,
-        text=[[f"{count:,}" for count in row] for row in report.matrix],
-        texttemplate="%{text}",
         hoverinfo="skip",
         xgap=2,
         ygap=2,
@@ -86,12 +86,40 @@ def confusion(report: ClassificationReport) -> tuple[Figure, str]:
     figure.update_yaxes(
         tickvals=places, ticktext=names, title="label", showgrid=False, range=[len(names) - 0.5, -0.5], zeroline=False
     )
+    for down, row in enumerate(report.matrix):  # written apart, since Plotly would write white on some shades
+        for across, count in enumerate(row):
+            figure.add_annotation(x=across, y=down, text=f"{count:,}", showarrow=False)
     listed = "; ".join(
         f"{label}: " + ", ".join(f"{count:,} {name}" for name, count in zip(report.labels, row, strict=True) if count)
         for label, row in zip(report.labels, report.matrix, strict=True)
         if sum(row)
     )
     return figure, f"Confusion matrix, each label with the answers to its rows. {listed}."
+
+
+def spans(found: Attribution) -> tuple[Figure, str]:
+    """A bar for each of the strongest SPANS_SHOWN spans, in text order: the drop in probability without it."""
+    from plotly import graph_objects as go
+
+    strongest = sorted(found.strongest[:SPANS_SHOWN], key=lambda span: span.start)
+    numbers = {span.start: place for place, span in enumerate(found.spans, start=1)}
+    drops = [span.drop for span in strongest]
+    bars = go.Bar(
+        x=drops,
+        y=list(range(len(strongest))),
+        orientation="h",
+        marker={"color": [theme.class_colour(found.answer.label) if d > 0 else theme.OTHER_COLOUR for d in drops]},
+        text=[f"{drop:+.3f}" for drop in drops],
+        textposition="outside",
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
+    names = [f"{numbers[span.start]}: {theme.plain(span.text, 26)}" for span in strongest]
+    figure = _rows(go.Figure(bars), names, f"drop in the probability of {theme.plain(found.answer.label)}")
+    most = max(0.1, *(abs(drop) for drop in drops)) * 1.1
+    figure.update_xaxes(range=[min(0.0, *drops) * 1.3, most], tickvals=None, zeroline=True)
+    listed = "; ".join(f"part {numbers[span.start]} {span.drop:+.3f}" for span in strongest)
+    return figure, f"Drop in the probability of {found.answer.label} when a part is left out: {listed}."
 
 
 def _whiskers(rates: Sequence[Rate], *, colour: str = "#7A7F87") -> dict:

@@ -63,8 +63,8 @@ def test_every_number_is_the_one_of_the_summary(batch):
             assert f"{share.label} {format_rate(share.rate)}" in shares.proto.alt
         for group in summary.groups:
             assert f"{group.group} {format_rate(group.refused)}" in groups.proto.alt
-        cells = json.loads(confusion.proto.spec)["data"][0]["text"]
-        assert cells == [[str(n) for n in row] for row in summary.report.matrix]
+        cells = json.loads(confusion.proto.spec)["layout"]["annotations"]
+        assert [cell["text"] for cell in cells] == [str(n) for row in summary.report.matrix for n in row]
 
 
 def test_a_refused_upload_keeps_the_last_good_result(batch):
@@ -286,7 +286,7 @@ def test_stop_keeps_what_is_done(batch, monkeypatch):
     app.button(key="batch_go").click().run()
     assert reached.wait(60) and app.session_state[RUNNING]
     app.run()
-    app.button(key="batch_stop").click().run()
+    next(button for button in app.button if button.label.startswith("Stop and keep")).click().run()
     go_on.set()
     finish(app)
     found = task_of(app).batch
