@@ -16,7 +16,6 @@ from ui import batch as logic
 from ui import show, state
 from ui.batches import SAMPLE, Task
 from ui.checkpoints import Choice
-from ui.show import ClassName
 
 ERRORS_SHOWN = 3  # sentences above the tabs; all are in a tab
 
@@ -111,15 +110,18 @@ def draw_scores(summary: Summary) -> None:
         return
     report = summary.report
     rows = [
-        (
-            ClassName(c.label) if c.label in plots.theme.COLOUR else c.label,
-            f"{c.support:,}",
-            f"{c.predicted:,}",
-            *(_without_n(score) for score in (c.precision, c.recall, c.f1)),
-        )
+        {
+            "class": c.label,
+            "labelled": c.support,
+            "answered": c.predicted,
+            "precision": _without_n(c.precision),
+            "recall": _without_n(c.recall),
+            "F1": _without_n(c.f1),
+        }
         for c in report.classes
     ]
-    show.facts(("class", "labelled", "answered", "precision", "recall", "F1"), rows, right=("labelled", "answered"))
+    listed = "; ".join(f"{c.label} precision {c.precision}, recall {c.recall}, F1 {c.f1}" for c in report.classes)
+    st.dataframe(rows, hide_index=True, key="batch_scores", alt=f"Scores of each class with 95% intervals: {listed}.")
     show.sentence(
         ":small[Precision is over the answered rows, recall over the labelled, F1 over both together, with 95% "
         "intervals. Macro F1 {macro}, weighted F1 {weighted}, n = {n}.]",
