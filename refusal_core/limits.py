@@ -22,7 +22,7 @@ BATCH_ROWS = 100_000  # scored on the page, whose rows stay in memory; the comma
 
 # Classifier
 MAX_TOKENS = 4_096  # default cap of a pair; a checkpoint's own limit may be lower
-PADDED_TOKENS_PER_BATCH = 4_096
+PADDED_TOKENS_PER_BATCH = 2_048  # more is slower: less fits the cache, and more of it is padding
 CHECKPOINT_BYTES = 8 * GB
 CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
 HUB_SECONDS = 10  # until a hub that does not answer is reported
