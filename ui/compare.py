@@ -140,9 +140,18 @@ def _pick(*, demo: bool) -> Choice | None:
         return None
     roots = DataRoots.from_environment()
     options = checkpoints.offered(cache.checkpoint_folders(roots), roots=False, demo=False)
+    if st.session_state[state.SECOND] not in options:
+        st.session_state[state.SECOND] = None
     option = st.selectbox(
-        "Second checkpoint", options, format_func=checkpoints.option_name, key=state.SECOND, persist_state="session"
+        "Second checkpoint",
+        options,
+        format_func=checkpoints.option_name,
+        key=state.SECOND,
+        persist_state="session",
+        placeholder="Choose one",
     )
+    if option is None:
+        return None
     name = ""
     if option == checkpoints.HUB:
         name = st.text_input(

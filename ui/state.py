@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, object] = {
     VIEW: ONE,
     WHO: "",
     KEPT: False,
-    SECOND: STARTER,
+    SECOND: None,
     SECOND_HUB: "",
     BATCH_FILE: None,
     BATCH_EVERY_TURN: False,

@@ -43,7 +43,7 @@ def _opening(batch: Batch, summary: Summary, name: str, corrections: int) -> Sec
     parts.append(
         f"Refused means {summary.fold.name}. For the phrase matcher: {format_rate(summary.refused_by_matcher)}; "
         f"the two disagree on {len(summary.disagreements):,} rows. {len(summary.low_confidence):,} answers have a "
-        f"probability below {summary.threshold:g}. {summary.unclassified:,} rows could not be classified. "
+        f"probability below {summary.threshold:g}. Rows that could not be classified: {summary.unclassified:,}. "
         "Ranges are 95% intervals (Wilson)."
     )
     if corrections:

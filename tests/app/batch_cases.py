@@ -64,3 +64,17 @@ def task_of(app: AppTest) -> Task:
 
 def problem_of(app: AppTest) -> str | None:
     return value_of(app, PROBLEM)
+
+
+def select(app, row: int):
+    """Select a row of the table of rows, and run."""
+    [key] = [frame.key for frame in app.dataframe if (frame.key or "").startswith("batch_selected_")]
+    app.session_state[key] = {"selection": {"rows": [row], "columns": [], "cells": []}}
+    app.run()
+    assert not app.exception
+    return app
+
+
+def table(app):
+    """The table of rows: the one with both texts."""
+    return next(frame.value for frame in app.dataframe if "prompt" in frame.value)
