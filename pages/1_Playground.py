@@ -7,8 +7,10 @@ import streamlit as st
 from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.jobs import Job
 from refusal_core.samples import SAMPLES, Sample
-from ui import answer, cache, playground, show, state
+from refusal_core.store import Store, default_url
+from ui import answer, batch_view, cache, compare, explain, feedback, playground, show, state
 from ui.checkpoints import HUB, Choice
+from ui.feedback import Keeper
 from ui.frame import Shared, frame
 from ui.playground import Asked, Problem, Result
 from ui.state import View
@@ -17,9 +19,32 @@ from ui.state import View
 RESULT, PROBLEM, PENDING, PENDING_TURNS, PICKED = (
     f"playground_{name}" for name in ("result", "problem", "pending", "pending_turns", "picked")
 )
+VIEWS = {state.ONE: "One exchange", state.BATCH: "Batch"}
 
 
 def page(shared: Shared) -> None:
+    if shared.arrival and shared.arrival.batch:
+        st.session_state[state.VIEW] = state.BATCH
+    elif shared.arrival and (shared.arrival.texts or shared.arrival.sample):
+        st.session_state[state.VIEW] = state.ONE
+    keeper = Keeper(lambda: cache.store(default_url(), Store.open), shared.demo)
+    view = st.segmented_control(
+        "What to classify",
+        list(VIEWS),
+        format_func=VIEWS.get,
+        key=state.VIEW,
+        persist_state="session",
+        required=True,
+        label_visibility="collapsed",
+    )
+    if view == state.BATCH:
+        batch_view.draw(shared, keeper)
+    else:
+        _one_exchange(shared, keeper)
+    feedback.draw_kept(keeper)
+
+
+def _one_exchange(shared: Shared, keeper: Keeper) -> None:
     if shared.arrival:
         _restore(shared.arrival)
     _inputs()
@@ -33,8 +58,10 @@ def page(shared: Shared) -> None:
     if problem:
         answer.draw_problem(problem, earlier=result is not None)
     if result:
-        _draw(result, shared)
-    elif not problem and not state.waits():
+        _draw(result, shared, keeper)
+    elif "batch" in st.query_params:
+        del st.query_params["batch"]
+    if not result and not problem and not state.waits():
         st.markdown("Pick a sample above, or paste a prompt and a response and classify them (Ctrl+Enter in a box).")
 
 
@@ -62,13 +89,16 @@ def _inputs() -> None:
         st.form_submit_button("**Classify**", on_click=_press_classify)
 
 
-def _draw(result: Result, shared: Shared) -> None:
+def _draw(result: Result, shared: Shared, keeper: Keeper) -> None:
     sample = _sample_of(result)
     if result.choice != shared.choice:
         answer.draw_other_choice(result, shared.choice, _ask_again)
     answer.draw_answer(result, sample, shared.fold)
     if result.asked.assistant_turns > 1:
         answer.draw_every_turn(result, shared.fold, _ask_turns)
+    explain.draw(result)
+    compare.draw_one(result, shared.fold, demo=shared.demo)
+    feedback.draw_one(keeper, result)
     answer.draw_detail(result, sample, shared.fold)
     state.show_in_address(answer.link_view(result, sample, shared.fold))
 

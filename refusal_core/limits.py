@@ -18,10 +18,11 @@ LINE_BYTES = 16 * MB  # one JSONL line or one CSV record
 JSON_ARRAY_BYTES = 200 * MB  # a .json file is read whole; JSONL is streamed and has no limit
 PARQUET_ROW_GROUP_BYTES = 1 * GB  # uncompressed, from the file's own metadata
 EVALUATE_ROWS = 1_000_000
+BATCH_ROWS = 100_000  # scored on the page, whose rows stay in memory; the command has no limit
 
 # Classifier
 MAX_TOKENS = 4_096  # default cap of a pair; a checkpoint's own limit may be lower
-PADDED_TOKENS_PER_BATCH = 4_096
+PADDED_TOKENS_PER_BATCH = 2_048  # more is slower: less fits the cache, and more of it is padding
 CHECKPOINT_BYTES = 8 * GB
 CHECKPOINT_JSON_BYTES = 50 * MB  # config.json, tokenizer.json and their like, each
 HUB_SECONDS = 10  # until a hub that does not answer is reported
@@ -48,9 +49,23 @@ CLIMB_FANOUT = 1_000
 CLIMB_LENGTH = 64  # tokens of a sequence
 CLIMB_VOCABULARY = 64
 CLIMB_SCALE = 100  # of noise and interactions, in logits
+# Demo mode: smaller, since many visitors share one small machine
+DEMO_BATCH_ROWS = 500
+DEMO_UPLOAD_BYTES = 2 * MB
+
+# Store
+FEEDBACK_AT_ONCE = 10_000  # entries of one call
+NAME_CHARACTERS = 200  # who corrected it
 
 # Pages
 UPLOAD_BYTES = 64 * MB
+BATCH_CHARACTERS = 100 * MB  # of all texts of one batch
+BATCHES_KEPT = 8  # in memory, for all sessions
+BATCHES_KEPT_CHARACTERS = 2 * BATCH_CHARACTERS  # of all those batches
+BATCHES_AT_ONCE = 4
+TABLE_ROWS = 200  # of a table on a page at once
+GROUPS_SHOWN = 20  # of a figure; the table below it lists GROUPS_LISTED
+GROUPS_LISTED = 200
 SHARED_TEXT_CHARACTERS = 2_000  # of one box, in a share link that includes the text
 FILES_LISTED = 2_000  # below the data roots
 ENTRIES_VISITED = 200_000  # files and folders looked at to list them

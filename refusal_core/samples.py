@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from refusal_core.exchanges import Exchange
 
@@ -144,3 +146,19 @@ _ALL = (
 )
 
 SAMPLES: Mapping[str, Sample] = {sample.key: sample for sample in _ALL}
+
+# The batch sample: rows of the project's own corpus that are set aside for choosing among checkpoints.
+BATCH_SAMPLE = "sample.jsonl"
+_CORPUS = Path(__file__).with_name("training") / "corpus"
+_BATCH_FILES = ("pets.jsonl", "shopping-support.jsonl", "translation.jsonl")  # the domains of the split "development"
+_BATCH_KEYS = ("id", "prompt", "response", "label", "domain", "voice", "language")
+_EVERY = 4
+
+
+def batch_sample() -> bytes:
+    """A file of about sixty labelled exchanges, as JSON lines, with the columns domain, voice and language."""
+    lines = [line for name in _BATCH_FILES for line in (_CORPUS / name).read_text("utf-8").splitlines()]
+    rows = [json.loads(line) for line in lines[::_EVERY]]
+    return "".join(
+        json.dumps({key: row[key] for key in _BATCH_KEYS}, ensure_ascii=False) + "\n" for row in rows
+    ).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +14,18 @@ from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.roots import DataRoots
 from ui import checkpoints
+from ui.batches import Shelf
 from ui.checkpoints import Choice, Folders
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
     from refusal_core.climb import Demonstration, Settings
     from refusal_core.jobs import Job
+    from refusal_core.store import Store
 
 LISTING_SECONDS = 30
 DEMONSTRATIONS = 4  # kept; the largest that a page runs takes about 60 MB
+EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,17 @@ def load_classifier(choice: Choice) -> Loaded:
 
     Raises InputError or WorkError with one sentence; a failed load is tried again at the next call.
     """
+    return _loaded(_load, choice)
+
+
+def load_second(choice: Choice) -> Loaded:
+    """The classifier of `choice` to compare with, beside the one of `load_classifier`. Raises as that does."""
+    return _loaded(_load if loaded_info(choice) else _load_second, choice)
+
+
+def _loaded(load: Callable[[str, tuple], Loaded], choice: Choice) -> Loaded:
     try:
-        return _load(choice.name, choice.stamp())
+        return load(choice.name, choice.stamp())
     except FileNotFoundError as problem:
         raise WorkError(f"The files of the checkpoint {choice.shown} are not there.") from problem
     except OSError as problem:
@@ -56,6 +69,23 @@ def loaded_info(choice: Choice) -> CheckpointInfo | None:
 def checkpoint_folders(roots: DataRoots) -> Folders:
     """Checkpoint folders below the data roots; looked up again after LISTING_SECONDS."""
     return _folders(tuple(map(str, roots.roots)))
+
+
+def exchange_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may hold exchanges; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)))
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def shelf() -> Shelf:
+    """The batches of all sessions."""
+    return Shelf()
+
+
+@st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())
+def store(url: str, _open: Callable[[str], Store]) -> Store:
+    """The store at `url`, opened once by `_open`. Raises as that does; a failure is tried again."""
+    return _open(url)
 
 
 def folder_digest(choice: Choice) -> str:
@@ -90,6 +120,14 @@ def _load(name: str, stamp: tuple) -> Loaded:
     return loaded
 
 
+@st.cache_resource(max_entries=1, show_spinner="Loading the second checkpoint", show_time=True)
+def _load_second(name: str, stamp: tuple) -> Loaded:
+    begun = time.perf_counter()
+    from refusal_core.classifier import load
+
+    return Loaded(load(name), time.perf_counter() - begun)
+
+
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _shelf() -> dict[str, tuple[tuple, Loaded]]:
     """The latest load under one key, for pages that tell which checkpoint is in memory."""
@@ -105,6 +143,11 @@ def _demonstrations() -> dict[Settings, Demonstration]:
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
 def _folders(roots: tuple[str, ...]) -> Folders:
     return checkpoints.folders(DataRoots(tuple(map(Path, roots))))
+
+
+@st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
+def _files(roots: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(EXCHANGE_FILES)]
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -221,26 +221,30 @@ def row(result: Result, turn: Turn) -> dict:
 def command(result: Result, turn: Turn) -> tuple[str, str | None]:
     """The shell line that gives the same row, and the content of COMMAND_FILE when it reads one (long exchanges)."""
     exchange = to_json({"prompt": turn.exchange.prompt, "response": turn.exchange.response})
-    quoted, checkpoint = shlex.quote(exchange), shlex.quote(_command_name(result))
+    quoted, checkpoint = shlex.quote(exchange), shlex.quote(command_name(result.choice, result.info))
     line = "python -m refusal_core.cli classify {} --output - --checkpoint " + checkpoint
     if len(quoted) > COMMAND_CHARACTERS:
         return line.format(COMMAND_FILE), exchange + "\n"
     return f"printf '%s\\n' {quoted} |\n  {line.format('-')}", None
 
 
-def _command_name(result: Result) -> str:
+def command_name(choice: Choice, info: CheckpointInfo) -> str:
     """The checkpoint as a command in the app's folder takes it; one from the hub at the commit that answered."""
-    if result.choice.kind == "directory":
-        folder, here = Path(result.choice.name), Path.cwd()
-        return os.path.relpath(folder, here) if folder.is_relative_to(here) else str(folder)
-    if result.choice.kind == "hub" and result.info.revision:
-        return f"{result.choice.name.partition('@')[0]}@{result.info.revision}"
-    return result.choice.name
+    if choice.kind == "directory":
+        return near(Path(choice.name))
+    if choice.kind == "hub" and info.revision:
+        return f"{choice.name.partition('@')[0]}@{info.revision}"
+    return choice.name
+
+
+def near(path: Path) -> str:
+    """`path` as a command in the app's folder takes it."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def link_checkpoint(result: Result) -> str | None:
     """The checkpoint's name in a share link."""
-    return None if result.choice.link_name is None else _command_name(result)
+    return None if result.choice.link_name is None else command_name(result.choice, result.info)
 
 
 def _looks_like_chat(text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,12 +17,14 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from refusal_core.classifier import hub
+from refusal_core.classifier.batch import LOW_CONFIDENCE
 from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.classifier.texts import clean
 from refusal_core.climb import Settings
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
+from ui.batch import FILE_ORDER
 from ui.checkpoints import HUB
 
 # Keys with their defaults, of widgets (a button may have no default) and beside them. A page's own keys start with its
@@ -32,6 +35,13 @@ SHARE_TEXT = "playground_share_text"
 LINK_WAITS = "link_waits"  # no widget: a link named the hub checkpoint, and nobody has asked for it yet
 SEARCH_PRESET, SEARCH_SEED = "search_preset", "search_seed"
 SEARCH = {field.name: f"search_{field.name}" for field in fields(Settings)}
+VIEW, WHO, KEPT = "playground_view", "who", "feedback_kept"
+BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batch_every_turn"
+BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
+    f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
+)
+SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
+ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
     CHECKPOINT_PATH: "",
@@ -45,12 +55,27 @@ DEFAULTS: Mapping[str, object] = {
     SEARCH_PRESET: None,
     SEARCH_SEED: 0,
     **{key: getattr(Settings, name) for name, key in SEARCH.items()},
+    VIEW: ONE,
+    WHO: "",
+    KEPT: False,
+    SECOND: None,
+    SECOND_HUB: "",
+    BATCH_FILE: None,
+    BATCH_EVERY_TURN: False,
+    BATCH_GROUP: None,
+    BATCH_CLASSES: (),
+    BATCH_MARKS: (),
+    BATCH_TEXT: "",
+    BATCH_ORDER: FILE_ORDER,
+    BATCH_THRESHOLD: LOW_CONFIDENCE,
 }
+NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 
 # Two texts of the longest shared length, every character written as a pair of \uXXXX; and the same as base64.
 _JSON_BYTES = 2 * SHARED_TEXT_CHARACTERS * 12 + 100
 _PACKED_CHARACTERS = _JSON_BYTES * 4 // 3 + 200
 _HUB_NAME_CHARACTERS = 200
+_BATCH = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -61,11 +86,12 @@ class View:
     fold: str | None = None
     sample: str | None = None
     texts: tuple[str, str] | None = None  # prompt and response
+    batch: str | None = None  # NEW_BATCH, SAMPLE_BATCH, or the token of a batch that this server has in memory
 
 
 def to_params(view: View) -> dict[str, str]:
     """The query parameters of `view`. Raises ValueError for texts that are too long to share."""
-    params = {"checkpoint": view.checkpoint, "fold": view.fold, "sample": view.sample}
+    params = {"checkpoint": view.checkpoint, "fold": view.fold, "sample": view.sample, "batch": view.batch}
     params = {name: value for name, value in params.items() if value is not None}
     if view.texts is not None:
         if not can_share(*view.texts):
@@ -88,12 +114,16 @@ def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
     if sample is not None and sample not in SAMPLES:
         sample = None
         ignored.append("The link names a sample that is not known here.")
+    batch = params.get("batch")
+    if batch is not None and not _BATCH.fullmatch(batch):
+        batch = None
+        ignored.append("The link names a batch that cannot be; it was left out.")
     texts = None
     if "text" in params:
         texts = _unpack(params["text"])
         if texts is None:
             ignored.append("The text in the link is damaged or too long; it was left out.")
-    return View(checkpoint, fold, None if texts else sample, texts), ignored
+    return View(checkpoint, fold, None if texts else sample, texts, batch), ignored
 
 
 def can_share(prompt: str, response: str) -> bool:
@@ -176,7 +206,7 @@ def wait_no_longer() -> None:
 
 def show_in_address(view: View) -> None:
     """Make the browser's address restore `view`, without the texts: those enter a link only when asked for."""
-    put_in_address(to_params(View(view.checkpoint, view.fold, view.sample)))
+    put_in_address(to_params(View(view.checkpoint, view.fold, view.sample, batch=view.batch)))
 
 
 def put_in_address(params: Mapping[str, str]) -> None:

@@ -58,6 +58,16 @@ class _Ready:
 _FORWARD = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Exchanges as tokens; those that cannot be classified have their answer already. Keys are positions."""
+
+    exchanges: Sequence[Exchange]
+    answers: dict[int, Classification]
+    ready: dict[int, _Ready]
+    pairs: dict[int, EncodedPair]
+
+
 class Classifier:
     """One loaded checkpoint. Safe to share between threads: forward passes take turns, a batch at a time."""
 
@@ -83,40 +93,65 @@ class Classifier:
         `max_length` in tokens, from 16 to the checkpoint's limit (default `info.max_tokens`); `batch_size` pairs a
         forward pass at most. Raises InputError for options out of range, Cancelled when `job` is cancelled.
         """
-        length = self._checked_length(max_length)
+        self.check_options(max_length=max_length, batch_size=batch_size, truncation=truncation)
+        job = job or Job()
+        encoded = self.encode(exchanges, max_length=max_length, truncation=truncation, job=job)
+        return self.answer(encoded, batch_size=batch_size, job=job)
+
+    def check_options(
+        self, *, max_length: int | None = None, batch_size: int = BATCH_SIZE, truncation: str = MIDDLE
+    ) -> None:
+        """Raise InputError for options that are out of range."""
+        self._checked_length(max_length)
         if batch_size < 1:
             raise InputError(f"the batch size is {batch_size}", why="at least 1 was expected")
         if truncation not in TRUNCATIONS:
             raise InputError(
                 f"there is no truncation {truncation!r}", why=f"one of {', '.join(TRUNCATIONS)} was expected"
             )
-        job = job or Job()
-        answers: list[Classification | None] = [None] * len(exchanges)
+
+    def encode(
+        self,
+        exchanges: Sequence[Exchange],
+        *,
+        max_length: int | None = None,
+        truncation: str = MIDDLE,
+        job: Job | None = None,
+    ) -> Encoded:
+        """Half of `predict`: texts to tokens. `job` is asked only whether to go on. Any thread may call it."""
+        check = job.check if job else lambda: None
+        answers: dict[int, Classification] = {}
         ready: dict[int, _Ready] = {}
         for at, exchange in enumerate(exchanges):
+            check()
             prepared = _prepare(exchange, plain=truncation == MIDDLE)
             if isinstance(prepared, Classification):
                 answers[at] = prepared
-                job.advance()
             else:
                 ready[at] = prepared
         prompts, responses = [r.prompt for r in ready.values()], [r.response for r in ready.values()]
-        pairs = self._encoder.encode_each(prompts, responses, length, truncation)
-        encoded: dict[int, EncodedPair] = {}
-        for at, pair in zip(ready, pairs, strict=True):
-            job.check()
+        pairs: dict[int, EncodedPair] = {}
+        each = self._encoder.encode_each(prompts, responses, self._checked_length(max_length), truncation)
+        for at, pair in zip(ready, each, strict=True):
+            check()
             if pair.read.response_total:
-                encoded[at] = pair
+                pairs[at] = pair
             else:  # nothing but characters that the tokenizer drops
                 answers[at] = Classification(exchanges[at].id, None, None, None, error=texts.EMPTY_RESPONSE)
-                job.advance()
-        for batch in _batches(encoded, batch_size):
+        return Encoded(exchanges, answers, ready, pairs)
+
+    def answer(self, encoded: Encoded, *, batch_size: int = BATCH_SIZE, job: Job | None = None) -> list[Classification]:
+        """The other half of `predict`: tokens to answers, one forward pass at a time."""
+        job = job or Job()
+        answers = dict(encoded.answers)
+        job.advance(len(answers))
+        for batch in _batches(encoded.pairs, batch_size):
             job.check()
-            probabilities = _softmax(self._logits([encoded[at] for at in batch]))
+            probabilities = _softmax(self._logits([encoded.pairs[at] for at in batch]))
             for at, row in zip(batch, probabilities, strict=True):
-                answers[at] = self._answer(exchanges[at], ready[at], encoded[at], row)
+                answers[at] = self._answer(encoded.exchanges[at], encoded.ready[at], encoded.pairs[at], row)
             job.advance(len(batch))
-        return answers
+        return [answers[at] for at in range(len(encoded.exchanges))]
 
     def predict_rows(
         self, rows: Iterable[Exchange | BadRow], *, chunk: int = CHUNK_ROWS, **options
@@ -126,7 +161,7 @@ class Classifier:
         `options` are those of `predict`.
         """
         job = options.get("job") or Job()
-        for part in _chunks(rows, chunk):
+        for part in chunks(rows, chunk):
             good = iter(self.predict([row for row in part if isinstance(row, Exchange)], **options))
             for row in part:
                 if isinstance(row, Exchange):
@@ -236,7 +271,7 @@ def _prepare(exchange: Exchange, *, plain: bool) -> _Ready | Classification:
     return _Ready(prompt, response, tuple(warnings), answer.reasoning)
 
 
-def _chunks(rows: Iterable[Exchange | BadRow], most: int) -> Iterator[list[Exchange | BadRow]]:
+def chunks(rows: Iterable[Exchange | BadRow], most: int) -> Iterator[list[Exchange | BadRow]]:
     """`rows` in lists of at most `most`, shorter where the texts are long."""
     part: list[Exchange | BadRow] = []
     characters = 0

@@ -59,6 +59,26 @@ class Classification:
             **({"error": self.error} if self.error is not None else {}),
         }
 
+    @classmethod
+    def from_row(cls, row: Mapping) -> Classification:
+        """The answer that `as_row` wrote; without `reasoning`, which is not in a row."""
+        read = row["tokens_read"]
+        return cls(
+            id=row["id"],
+            label=row["label"],
+            probabilities=row["probabilities"],
+            tokens=read
+            and TokensRead(
+                prompt_read=read["prompt"]["read"],
+                prompt_total=read["prompt"]["total"],
+                response_read=read["response"]["read"],
+                response_total=read["response"]["total"],
+                input=row["tokens"],
+            ),
+            warnings=tuple(row["warnings"]),
+            error=row.get("error"),
+        )
+
 
 @dataclass(frozen=True)
 class CheckpointInfo:

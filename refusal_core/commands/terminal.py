@@ -87,7 +87,8 @@ def classifier_options(args: argparse.Namespace) -> dict:
 def source_of(args: argparse.Namespace) -> tuple[Path | BinaryIO, str]:
     """The input to read, and its name in messages."""
     if args.input == "-":
-        return sys.stdin.buffer, "standard input"
+        # Not sys.stdin's own buffer: its lock stops the interpreter's end while another thread waits for the pipe.
+        return open(0, "rb", closefd=False), "standard input"  # noqa: SIM115
     return Path(args.input), Path(args.input).name
 
 

@@ -19,6 +19,7 @@ _LIKELY = {  # names that other tools give to the two columns, the likelier firs
     "label": ("label", "true", "class", "category", "target", "gold"),
     "messages": (*CHAT_KEYS, "chat", "turns", "dialog", "dialogue"),
 }  # fmt: skip
+_RARELY = {("label", "category"), ("label", "target")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +89,22 @@ def list_keys(found: Collection[str]) -> str:
     names = [one_line(str(name), 60) for name in list(found)[:12]]
     shown = ", ".join(name if name.isidentifier() else f'"{name}"' for name in names)
     return (shown or "none") + (f" and {len(found) - 12} more" if len(found) > 12 else "")
+
+
+def likely_columns(found: Collection[str]) -> dict[str, str]:
+    """Our names to those of `found` that most likely hold them, each used once; a chat only without both texts.
+
+    A column called category or target may hold anything, so it is not taken for the label.
+    """
+    by_fold = {str(key).casefold(): str(key) for key in reversed(list(found))}
+    columns: dict[str, str] = {}
+    for ours in ("prompt", "response", "label", "id", "messages"):
+        taken = set(columns.values())
+        names = [name for name in _LIKELY[ours] if (ours, name) not in _RARELY]
+        fitting = (by_fold[name] for name in names if name in by_fold and by_fold[name] not in taken)
+        if match := next(fitting, None):
+            columns[ours] = match
+    if "messages" in columns:
+        dropped = ("messages",) if {"prompt", "response"} <= columns.keys() else ("prompt", "response")
+        columns = {ours: key for ours, key in columns.items() if ours not in dropped}
+    return columns

@@ -24,7 +24,8 @@ def own_labels_checkpoint(tiny_checkpoint) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def app_settings(monkeypatch, tiny_checkpoint, own_labels_checkpoint):
+def app_settings(monkeypatch, tiny_checkpoint, own_labels_checkpoint, tmp_path):
+    monkeypatch.setenv("REFUSAL_STORE", f"sqlite:///{tmp_path / 'store.sqlite'}")
     monkeypatch.setenv("REFUSAL_DATA", str(tiny_checkpoint.parent))
     monkeypatch.delenv("REFUSAL_DEMO", raising=False)
     monkeypatch.chdir(ROOT)
@@ -59,6 +60,20 @@ def playground(overview) -> Callable[..., AppTest]:
         if not params:
             app.selectbox(key=state.CHECKPOINT).set_value(option)
             app.run()
+        assert not app.exception
+        return app
+
+    return opened
+
+
+@pytest.fixture
+def batch(playground) -> Callable[..., AppTest]:
+    """Opens the Batch view with the checkpoint given of the picker."""
+
+    def opened(option: str = "folder:tiny-bert", **params: str) -> AppTest:
+        app = playground(option, **params)
+        if not params:
+            app.get_by_key(state.VIEW).set_value(state.BATCH).run()
         assert not app.exception
         return app
 

@@ -79,7 +79,7 @@ def test_hostile_text_reaches_text_and_code_only(playground, text):
 
 def test_hostile_reasoning_is_shown_apart_as_code(playground):
     app = classify(playground(), "Hi", "<think>![x](http://x.example)</think>Hello")
-    assert [e.label for e in app.expander] == ["Reasoning, set aside and not classified"]
+    assert app.expander[0].label == "Reasoning, set aside and not classified"
     assert "![x](http://x.example)" in [code.value for code in app.expander[0].code]
 
 

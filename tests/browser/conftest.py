@@ -119,7 +119,8 @@ def serve(log: Path, data: Path) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     guard = {"PYTHONPATH": str(ROOT / "tests" / "guard"), "REFUSED_ADDRESSES": str(log.with_suffix(".refused"))}
-    settings = {"REFUSAL_DATA": str(data), "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **guard}
+    store = {"REFUSAL_STORE": f"sqlite:///{log.with_name('store.sqlite')}"}
+    settings = {"REFUSAL_DATA": str(data), "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", **store, **guard}
     options = [f"--server.port={port}", "--server.address=127.0.0.1", "--server.headless=true"]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", *options]
     with log.open("wb") as output:

@@ -59,6 +59,13 @@ def states(visitor: Visitor):
         expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
         visitor.settle()
         yield state, page
+    yield "batch-empty", visitor.open("/Playground?batch=new")
+    page = visitor.open("/Playground?batch=sample")
+    drawn(page, visitor)
+    yield "batch-good", page
+    for tab in ("Scores", "Compare", "Downloads"):
+        page.get_by_role("tab", name=tab).click()
+        yield f"batch-{tab.lower()}", page
 
 
 def drawn(page: Page, visitor: Visitor) -> None:

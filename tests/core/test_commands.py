@@ -156,9 +156,9 @@ def test_evaluate_names_the_row_of_an_unknown_label(tmp_path, tiny_checkpoint, c
     assert not (tmp_path / "scores").exists()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_classify_leaves_the_old_output(how, tiny_checkpoint, tmp_path):
-    """The input is a pipe that stays open, so the command is in the middle of its work when the signal comes."""
+@pytest.mark.parametrize(("how", "lines"), [(signal.SIGKILL, 2_000), (signal.SIGINT, 2_000), (signal.SIGINT, 5)])
+def test_a_killed_classify_leaves_the_old_output(how, lines, tiny_checkpoint, tmp_path):
+    """The input is a pipe that stays open: the command is at work, or waits for rows, when the signal comes."""
     output = tmp_path / "out.jsonl"
     output.write_text("old\n")
     command = [sys.executable, "-m", "refusal_core.cli", "classify", "-", "--output", str(output)]
@@ -168,7 +168,7 @@ def test_a_killed_classify_leaves_the_old_output(how, tiny_checkpoint, tmp_path)
     )  # fmt: skip
     try:
         line = (json.dumps(ROWS[0]) + "\n").encode()
-        process.stdin.write(line * 2_000)
+        process.stdin.write(line * lines)
         process.stdin.flush()
         begun = time.monotonic()
         while len(os.listdir(tmp_path)) < 2:  # the file beside the old output: writing has begun

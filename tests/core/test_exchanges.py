@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from refusal_core import limits
 from refusal_core.errors import InputError
-from refusal_core.exchange_formats.keys import Keys
+from refusal_core.exchange_formats.keys import Keys, likely_columns
 from refusal_core.exchanges import BadRow, Exchange, exchanges_of_row, from_messages, from_pasted, read_pasted
 
 
@@ -319,3 +319,18 @@ def test_error_of_a_row_is_bounded_and_one_line():
     (bad,) = of_row({f"key {number}\n" * 30: 1 for number in range(1000)})
     assert len(bad.error) <= 400
     assert "\n" not in bad.error
+
+
+@pytest.mark.parametrize(
+    ("found", "columns"),
+    [
+        (["Question", "Answer", "category"], {"prompt": "Question", "response": "Answer"}),
+        (["messages", "gold"], {"label": "gold", "messages": "messages"}),
+        (["messages", "prompt", "output"], {"prompt": "prompt", "response": "output"}),
+        (["input", "output", "uid", "label"], {"prompt": "input", "response": "output", "label": "label", "id": "uid"}),
+        (["a", "b"], {}),
+    ],
+)
+def test_likely_columns(found, columns):
+    assert likely_columns(found) == columns
+    Keys.of(columns)
