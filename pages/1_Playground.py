@@ -6,7 +6,7 @@ import streamlit as st
 
 from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.jobs import Job
-from refusal_core.samples import SAMPLES, Sample
+from refusal_core.samples import SAMPLES
 from refusal_core.store import Store, default_url
 from ui import answer, batch_view, cache, compare, explain, feedback, playground, show, state
 from ui.checkpoints import HUB, Choice
@@ -90,7 +90,7 @@ def _inputs() -> None:
 
 
 def _draw(result: Result, shared: Shared, keeper: Keeper) -> None:
-    sample = _sample_of(result)
+    sample = playground.sample_of(result)
     if result.choice != shared.choice:
         answer.draw_other_choice(result, shared.choice, _ask_again)
     answer.draw_answer(result, sample, shared.fold)
@@ -193,11 +193,6 @@ def _load(choice: Choice) -> tuple[cache.Loaded, float | None]:
     ready = cache.loaded_info(choice) is not None
     loaded = cache.load_classifier(choice)
     return loaded, None if ready else loaded.seconds
-
-
-def _sample_of(result: Result) -> Sample | None:
-    exchange = result.turn.exchange
-    return next((s for s in SAMPLES.values() if (s.prompt, s.response) == (exchange.prompt, exchange.response)), None)
 
 
 frame("playground", page)

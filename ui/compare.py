@@ -139,7 +139,7 @@ def _pick(*, demo: bool) -> Choice | None:
         st.markdown("Demo: one checkpoint only, so that many visitors fit on one machine.")
         return None
     roots = DataRoots.from_environment()
-    options = checkpoints.offered(cache.checkpoint_folders(roots), roots=False, demo=False)
+    options = checkpoints.offered(cache.checkpoint_folders(roots).names, roots=False, demo=False)
     if st.session_state[state.SECOND] not in options:
         st.session_state[state.SECOND] = None
     option = st.selectbox(

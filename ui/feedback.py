@@ -155,7 +155,9 @@ def _kept(store: Store) -> None:
         st.button(
             "Delete the selected", key="feedback_delete", disabled=not chosen, on_click=_delete, args=(store, chosen)
         )
-    show.text(f"They are kept in {store.where}. The export is a file that train and evaluate read.")
+    show.text(
+        f"They are kept in {store.where}. The export is a file that evaluate reads, and train with --any-licence."
+    )
 
 
 def _delete(store: Store, numbers: list[int]) -> None:

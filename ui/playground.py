@@ -21,6 +21,7 @@ from refusal_core.jobs import Job
 from refusal_core.labels import Fold
 from refusal_core.limits import TEXT_CHARACTERS
 from refusal_core.reports import to_json
+from refusal_core.samples import SAMPLES, Sample
 from ui.checkpoints import Choice
 
 if TYPE_CHECKING:
@@ -245,6 +246,12 @@ def near(path: Path) -> str:
 def link_checkpoint(result: Result) -> str | None:
     """The checkpoint's name in a share link."""
     return None if result.choice.link_name is None else command_name(result.choice, result.info)
+
+
+def sample_of(result: Result) -> Sample | None:
+    """The sample that was classified, None for the visitor's own text."""
+    exchange = result.turn.exchange
+    return next((s for s in SAMPLES.values() if (s.prompt, s.response) == (exchange.prompt, exchange.response)), None)
 
 
 def _looks_like_chat(text: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import softmax
 
 from refusal_core import limits
 from refusal_core.classifier import texts
@@ -147,7 +148,7 @@ class Classifier:
         job.advance(len(answers))
         for batch in _batches(encoded.pairs, batch_size):
             job.check()
-            probabilities = _softmax(self._logits([encoded.pairs[at] for at in batch]))
+            probabilities = softmax(self._logits([encoded.pairs[at] for at in batch]), axis=-1)
             for at, row in zip(batch, probabilities, strict=True):
                 answers[at] = self._answer(encoded.exchanges[at], encoded.ready[at], encoded.pairs[at], row)
             job.advance(len(batch))
@@ -245,11 +246,6 @@ class Classifier:
             warnings=ready.warnings,
             reasoning=ready.reasoning,
         )
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def _prepare(exchange: Exchange, *, plain: bool) -> _Ready | Classification:
