@@ -43,7 +43,8 @@ def _opening(batch: Batch, summary: Summary, name: str, corrections: int) -> Sec
     parts.append(
         f"Refused means {summary.fold.name}. For the phrase matcher: {format_rate(summary.refused_by_matcher)}; "
         f"the two disagree on {len(summary.disagreements):,} rows. Answers with a probability below "
-        f"{summary.threshold:g}: {len(summary.low_confidence):,}. Rows that could not be classified: {summary.unclassified:,}. "
+        f"{summary.threshold:g}: {len(summary.low_confidence):,}. Rows that could not be classified: "
+        f"{summary.unclassified:,}. "
         "Ranges are 95% intervals (Wilson)."
     )
     if corrections:
