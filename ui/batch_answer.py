@@ -9,9 +9,9 @@ import streamlit as st
 from refusal_core.classifier.batch import Batch, Summary
 from refusal_core.labels import Fold
 from refusal_core.limits import GROUPS_LISTED, TABLE_ROWS
-from refusal_core.metrics.intervals import Rate, format_rate
+from refusal_core.metrics.intervals import format_rate
 from refusal_core.plots import batch as plots
-from refusal_core.plots.batch_report import batch_report
+from refusal_core.plots.batch_report import batch_report, without_n
 from ui import batch as logic
 from ui import show, state
 from ui.batches import SAMPLE, Task
@@ -114,9 +114,9 @@ def draw_scores(summary: Summary) -> None:
             "class": c.label,
             "labelled": c.support,
             "answered": c.predicted,
-            "precision": _without_n(c.precision),
-            "recall": _without_n(c.recall),
-            "F1": _without_n(c.f1),
+            "precision": without_n(c.precision),
+            "recall": without_n(c.recall),
+            "F1": without_n(c.f1),
         }
         for c in report.classes
     ]
@@ -177,10 +177,6 @@ def draw_downloads(task: Task, batch: Batch, summary: Summary, fold: Fold) -> No
 
         sample = batch_sample().decode()
         show.download("Download the sample", sample, BATCH_SAMPLE, mime=jsonl, key="batch_sample_file")
-
-
-def _without_n(rate: Rate) -> str:
-    return format_rate(rate).replace(f", n = {rate.n:,})", ")")
 
 
 def _strangers(summary: Summary) -> None:

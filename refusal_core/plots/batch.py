@@ -115,7 +115,7 @@ def spans(found: Attribution) -> tuple[Figure, str]:
         hoverinfo="skip",
     )
     names = [f"{numbers[span.start]}: {theme.plain(span.text, 26)}" for span in strongest]
-    figure = _rows(go.Figure(bars), names, f"drop in the probability of {theme.plain(found.answer.label)}")
+    figure = _rows(go.Figure(bars), names, "drop in probability")
     most = max(0.1, *(abs(drop) for drop in drops)) * 1.1
     figure.update_xaxes(range=[min(0.0, *drops) * 1.3, most], tickvals=None, zeroline=True)
     listed = "; ".join(f"part {numbers[span.start]} {span.drop:+.3f}" for span in strongest)

@@ -42,8 +42,9 @@ def _opening(batch: Batch, summary: Summary, name: str, corrections: int) -> Sec
         parts.append(Banner(f"Stopped early: {len(batch.rows):,} of {batch.total:,} rows are classified."))
     parts.append(
         f"Refused means {summary.fold.name}. For the phrase matcher: {format_rate(summary.refused_by_matcher)}; "
-        f"the two disagree on {len(summary.disagreements):,} rows. {len(summary.low_confidence):,} answers have a "
-        f"probability below {summary.threshold:g}. Rows that could not be classified: {summary.unclassified:,}. "
+        f"the two disagree on {len(summary.disagreements):,} rows. Answers with a probability below "
+        f"{summary.threshold:g}: {len(summary.low_confidence):,}. Rows that could not be classified: "
+        f"{summary.unclassified:,}. "
         "Ranges are 95% intervals (Wilson)."
     )
     if corrections:
@@ -75,16 +76,28 @@ def _groups(summary: Summary) -> Section:
 
 
 def _scores(report: ClassificationReport) -> Section:
-    rows = [(c.label, *map(format_rate, (c.precision, c.recall, c.f1))) for c in report.classes]
+    rows = [
+        (c.label, c.support, c.predicted, *(without_n(score) for score in (c.precision, c.recall, c.f1)))
+        for c in report.classes
+    ]
     matrix = [(label, *(f"{n:,}" for n in row)) for label, row in zip(report.labels, report.matrix, strict=True)]
     return Section(
         "Against the labels",
         [
             f"Accuracy {format_rate(report.accuracy)}; macro F1 {report.macro.f1:.3f}.",
-            Table(("class", "precision", "recall", "F1"), rows),
+            Table(
+                ("class", "labelled", "answered", "precision", "recall", "F1"),
+                rows,
+                caption="Precision is over the answered rows, recall over the labelled, F1 over both together",
+            ),
             Table(("label \\ answer", *report.labels), matrix, caption="Confusion matrix: labels down, answers across"),
         ],
     )
+
+
+def without_n(rate: Rate) -> str:
+    """The house form for a table that has n in a column of its own."""
+    return format_rate(rate).replace(f", n = {rate.n:,})", ")")
 
 
 def _errors(batch: Batch) -> Section:
