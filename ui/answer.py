@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from refusal_core.errors import one_line
-from refusal_core.labels import MEANING, Fold
+from refusal_core.labels import LABELS, MEANING, Fold
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.plots import playground as plots
 from refusal_core.reports import to_json
@@ -79,8 +79,8 @@ def draw_every_turn(result: Result, fold: Fold, ask: Callable[[], None]) -> None
 
 
 def draw_detail(result: Result, sample: Sample | None, fold: Fold) -> None:
-    """Tabs: how it was read, the JSON row, the command that gives the same, the link."""
-    reading, as_json, command, link = st.tabs(["Reading", "JSON", "Command", "Link"])
+    """Tabs: how it was read, what the classes mean, the JSON row, the command that gives the same, the link."""
+    reading, classes, as_json, command, link = st.tabs(["Reading", "Classes", "JSON", "Command", "Link"])
     with reading:
         with st.container(gap="xsmall"):
             show.text(playground.reading_sentence(result.turn.said.tokens))
@@ -90,6 +90,8 @@ def draw_detail(result: Result, sample: Sample | None, fold: Fold) -> None:
             show.text(f"{name} as it was given" if text.strip() else f"{name}: empty")
             if text.strip():
                 show.code(text)
+    with classes:
+        show.facts(("class", "a response that"), [(ClassName(label), MEANING[label]) for label in LABELS])
     with as_json:
         row = to_json(playground.row(result, result.turn), indent=2)
         show.code(row, "json")
