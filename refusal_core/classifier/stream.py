@@ -121,6 +121,7 @@ class _Reader:
     options: dict
     _seen: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _at_work: threading.Lock = field(default_factory=threading.Lock)
 
     def __iter__(self) -> Iterator[_Part]:
         self._queue: queue.Queue = queue.Queue(_AHEAD)
@@ -139,12 +140,17 @@ class _Reader:
             yield item
 
     def stop(self) -> None:
+        """Begin no further part and wait for the one in work: Python aborts when it ends under the tokenizers."""
         self._stopped.set()
+        with self._at_work:
+            pass
 
     def _run(self) -> None:
         try:
             for rows in chunks(self.rows, self.chunk):
-                if not self._put(self._part(rows)):
+                with self._at_work:
+                    part = None if self._stopped.is_set() else self._part(rows)
+                if part is None or not self._put(part):
                     return
             self._put(None)
         except BaseException as problem:  # also a panic of the tokenizers library: raised where the answers are read

@@ -160,3 +160,24 @@ def test_the_reader_ends_with_its_caller(classifier):
     for thread in mine:
         thread.join(timeout=30)
         assert not thread.is_alive()
+
+
+def test_no_thread_is_left_at_work_when_the_answers_are_no_longer_wanted(classifier, monkeypatch):
+    """A process that ends while its thread tokenises is aborted by the tokenizers library."""
+    at_work, slow = threading.Event(), threading.Event()
+    encode = classifier.encode
+
+    def encode_slowly(*args, **options):
+        at_work.set()
+        slow.wait(0.3)
+        try:
+            return encode(*args, **options)
+        finally:
+            at_work.clear()
+
+    monkeypatch.setattr(classifier, "encode", encode_slowly)
+    answers = answer_rows(classifier, (Exchange(f"what is {n}", "lima", id=n) for n in range(100)), chunk=2)
+    next(answers)
+    assert at_work.wait(10)
+    answers.close()
+    assert not at_work.is_set()
