@@ -9,10 +9,11 @@ from refusal_core.classifier import matcher
 from refusal_core.errors import InputError
 from refusal_core.samples import SAMPLES
 from refusal_core.versions import versions
-from ui import cache, checkpoints, search, show
+from ui import cache, checkpoints, search, show, state
 from ui.checkpoints import Choice
 from ui.frame import PAGES, Shared, frame
 from ui.show import ClassName
+from ui.state import View
 
 SHOWN_SAMPLE = SAMPLES["break-in"]
 # A larger checkpoint is not hashed just to open this page; its digest is known once it is loaded.
@@ -54,6 +55,11 @@ def _playground() -> None:
             entry.file,
             label=":blue[Classify this sample in the Playground →]",
             query_params={"sample": SHOWN_SAMPLE.key},
+        )
+        st.page_link(
+            entry.file,
+            label=":blue[Classify a batch, about sixty exchanges of three domains →]",
+            query_params=state.to_params(View(batch=state.SAMPLE_BATCH)),
         )
 
 
@@ -112,6 +118,11 @@ def _limits() -> None:
         ("tokens of a pair, at most", f"{limits.MAX_TOKENS:,}"),
         ("checkpoint", limits.show_bytes(limits.CHECKPOINT_BYTES)),
         ("line of a JSONL or CSV file", limits.show_bytes(limits.LINE_BYTES)),
+        ("upload", limits.show_bytes(limits.UPLOAD_BYTES)),
+        ("rows of a batch on a page", f"{limits.BATCH_ROWS:,}"),
+        ("texts of a batch, together", f"{limits.BATCH_CHARACTERS:,} characters"),
+        ("upload in demo mode", limits.show_bytes(limits.DEMO_UPLOAD_BYTES)),
+        ("rows of a batch in demo mode", f"{limits.DEMO_BATCH_ROWS:,}"),
         ("text in a share link, each", f"{limits.SHARED_TEXT_CHARACTERS:,} characters"),
         ("files listed below the data roots", f"{limits.FILES_LISTED:,}"),
     ]

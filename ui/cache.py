@@ -12,6 +12,7 @@ import streamlit as st
 
 from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
+from refusal_core.memory import give_back
 from refusal_core.roots import DataRoots
 from ui import checkpoints
 from ui.batches import Shelf
@@ -116,6 +117,7 @@ def _load(name: str, stamp: tuple) -> Loaded:
     from refusal_core.classifier import load
 
     loaded = Loaded(load(name), time.perf_counter() - begun)
+    give_back()
     _shelf()["latest"] = ((name, stamp), loaded)
     return loaded
 

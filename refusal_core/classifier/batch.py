@@ -15,6 +15,7 @@ from refusal_core.errors import Cancelled, InputError
 from refusal_core.exchanges import BadRow, Exchange
 from refusal_core.jobs import Job
 from refusal_core.labels import DEFAULT_FOLD, Fold
+from refusal_core.memory import give_back
 from refusal_core.metrics.intervals import Rate
 from refusal_core.metrics.report import ClassificationReport, report
 from refusal_core.metrics.shares import GroupShare, Share, class_shares, refused_by_group, refused_share
@@ -117,6 +118,7 @@ def score_batch(
         job.start(len(kept), "rows")
         for part in answer_rows(classifier, kept, chunk=CHUNK_ROWS, job=job, **options):
             done += part
+            give_back()
     except Cancelled:
         pass
     shown = {name: value for name, value in options.items() if value is not None}

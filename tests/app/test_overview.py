@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from urllib.parse import parse_qsl
 
 from refusal_core import limits
 from refusal_core.classifier.checkpoint import load_checkpoint
@@ -38,6 +39,12 @@ def test_sample_link_carries_the_sample(overview):
     assert (link.page, link.query_string) == ("Playground", "sample=break-in")
 
 
+def test_batch_link_scores_the_sample_batch(overview):
+    link = next(link.proto for link in overview().get("page_link") if "batch" in link.proto.label)
+    assert (link.page, link.query_string) == ("Playground", "batch=sample")
+    assert state.from_params(dict(parse_qsl(link.query_string))) == (state.View(batch=state.SAMPLE_BATCH), [])
+
+
 def test_tells_which_checkpoint_will_answer_before_and_after_loading(overview, tiny_checkpoint):
     app = overview()
     app.selectbox(key=state.CHECKPOINT).set_value("folder:tiny-bert").run()
@@ -69,6 +76,10 @@ def test_limits_are_those_of_the_core(overview):
     shown = words(overview())
     assert f"{limits.TEXT_CHARACTERS:,} characters" in shown
     assert limits.show_bytes(limits.CHECKPOINT_BYTES) in shown
+    assert f"| upload | {limits.show_bytes(limits.UPLOAD_BYTES)} |" in shown
+    assert f"| rows of a batch on a page | {limits.BATCH_ROWS:,} |" in shown
+    assert f"| upload in demo mode | {limits.show_bytes(limits.DEMO_UPLOAD_BYTES)} |" in shown
+    assert f"| rows of a batch in demo mode | {limits.DEMO_BATCH_ROWS:,} |" in shown
 
 
 def test_demo_has_the_starter_only_and_says_so(overview, monkeypatch):
