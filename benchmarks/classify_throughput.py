@@ -33,7 +33,7 @@ from refusal_core.classifier.stream import answer_rows  # noqa: E402
 from refusal_core.errors import MissingPackage  # noqa: E402
 from refusal_core.exchange_files import read_exchanges  # noqa: E402
 from refusal_core.exchanges import Exchange  # noqa: E402
-from refusal_core.metrics.intervals import Rate  # noqa: E402
+from refusal_core.metrics.intervals import rate  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "refusals" / "validation.jsonl"
 CORPUS = sorted(Path(__file__).resolve().parents[1].glob("refusal_core/training/corpus/*.jsonl"))
@@ -113,7 +113,7 @@ def main() -> None:
         )
     if INT8 in results:
         faster = statistics.median(c / e for c, e in zip(seconds[names[2]], seconds[INT8], strict=True))
-        flipped = Rate(sum(_differences(answers, results[INT8])), len(rows))
+        flipped = rate(sum(_differences(answers, results[INT8])), len(rows))
         pairs = [(a.probabilities, b.probabilities) for a, b in zip(answers, results[INT8], strict=True)]
         moved = max(abs(a[label] - b[label]) for a, b in pairs for label in a)
         print(f"(e) is {faster:.2f}x of (c); labels flipped {flipped}; a probability moved by {moved:.3f} at most")
