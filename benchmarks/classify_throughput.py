@@ -9,13 +9,15 @@ or at the checkpoint's limit when that is lower:
   (b) the same with batch_size=32
   (c) Classifier.predict, which sorts by length
 
-and, as what (c) adds for files, (d) answer_rows: reading ahead on a second thread, repeats computed once. The rate of
-matrix multiplication is measured in the same rounds, so that a busy machine slows both. Ratios are medians over rounds.
+and, as what (c) adds for files, (d) answer_rows: reading ahead on a second thread, repeats computed once; and (e), (c)
+in int8 where the extra int8 is installed, with the share of labels that it flips. The rate of matrix
+multiplication is measured in the same rounds, so that a busy machine slows both. Ratios are medians over rounds.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -28,11 +30,14 @@ from refusal_core.classifier import Classification, Classifier, load  # noqa: E4
 from refusal_core.classifier.checkpoint import STARTER_FOLDER  # noqa: E402
 from refusal_core.classifier.encode import LONGEST_FIRST  # noqa: E402
 from refusal_core.classifier.stream import answer_rows  # noqa: E402
+from refusal_core.errors import MissingPackage  # noqa: E402
 from refusal_core.exchange_files import read_exchanges  # noqa: E402
 from refusal_core.exchanges import Exchange  # noqa: E402
+from refusal_core.metrics.intervals import rate  # noqa: E402
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "refusals" / "validation.jsonl"
 CORPUS = sorted(Path(__file__).resolve().parents[1].glob("refusal_core/training/corpus/*.jsonl"))
+INT8 = "(e) (c) in int8"
 GAP = 1e-4  # labels may differ where the two most probable classes are closer than this
 
 
@@ -54,9 +59,7 @@ def main() -> None:
     args = parser.parse_args()
 
     if args.threads:
-        import torch
-
-        torch.set_num_threads(args.threads)
+        os.environ["OMP_NUM_THREADS"] = str(args.threads)  # read when torch is imported, and by load
     clock = time.perf_counter if args.clock == "wall" else time.process_time
     rows, origin = _rows(args.data, args.rows)
     classifier = load(args.checkpoint)
@@ -73,6 +76,12 @@ def main() -> None:
             for answered in part
         ],
     }
+    try:
+        quick = load(args.checkpoint, int8=True)
+        ways[INT8] = lambda: quick.predict(rows, max_length=length, truncation=LONGEST_FIRST)
+        ways[INT8]()  # warms up
+    except MissingPackage as problem:
+        print(f"(e) is left out: {problem}")
     answers = classifier.predict(rows, max_length=length, truncation=LONGEST_FIRST)  # warms up, and tells the lengths
     tokens = [answer.tokens.input for answer in answers]
     work = sum(_operations(classifier, n) for n in tokens)
@@ -102,6 +111,12 @@ def main() -> None:
             f"{name:<29}{len(rows) / statistics.median(seconds[name]):>8.1f}{ratio:>9.2f}x{share:>10.0%}"
             f"{differ:>9} (+{close} near ties)"
         )
+    if INT8 in results:
+        faster = statistics.median(c / e for c, e in zip(seconds[names[2]], seconds[INT8], strict=True))
+        flipped = rate(sum(_differences(answers, results[INT8])), len(rows))
+        pairs = [(a.probabilities, b.probabilities) for a, b in zip(answers, results[INT8], strict=True)]
+        moved = max(abs(a[label] - b[label]) for a, b in pairs for label in a)
+        print(f"(e) is {faster:.2f}x of (c); labels flipped {flipped}; a probability moved by {moved:.3f} at most")
 
 
 def _rows(files: Sequence[Path] | None, count: int) -> tuple[list[Exchange], str]:

@@ -70,7 +70,11 @@ class Evaluation:
             "eval_samples": self.report.n,
             "eval_unclassified": self.unclassified,
             "undefined_counted_as_zero": [f"{score} of {label}" for label, score in self.report.undefined_as_zero],
-            "checkpoint": {"digest": self.checkpoint.digest, "revision": self.checkpoint.revision},
+            "checkpoint": {
+                "digest": self.checkpoint.digest,
+                "revision": self.checkpoint.revision,
+                "precision": self.checkpoint.precision,
+            },
             "options": self.options,
         }  # fmt: skip
 

@@ -1,16 +1,17 @@
-"""Classify exchanges: length-sorted batches, float32, one forward pass at a time."""
+"""Classify exchanges: length-sorted batches, one forward pass at a time."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import softmax
 
 from refusal_core import limits
+from refusal_core.classifier import int8 as eight_bit
 from refusal_core.classifier import texts
 from refusal_core.classifier.checkpoint import LoadedCheckpoint, load_checkpoint
 from refusal_core.classifier.encode import (
@@ -21,6 +22,7 @@ from refusal_core.classifier.encode import (
     EncodedPair,
     is_out_of_memory,
 )
+from refusal_core.classifier.portions import batches, chunks
 from refusal_core.classifier.result import CheckpointInfo, Classification
 from refusal_core.errors import InputError, RefusalCoreError, WorkError
 from refusal_core.exchanges import BadRow, Exchange
@@ -32,16 +34,20 @@ if TYPE_CHECKING:
 BATCH_SIZE = 32
 # What is read, sorted by length and answered together; bounds memory and the wait for the first answers.
 CHUNK_ROWS = 512
-_CHUNK_CHARACTERS = 2 * limits.TEXT_CHARACTERS
 
 
-def load(name: str = "starter") -> Classifier:
+def load(name: str = "starter", *, int8: bool = False) -> Classifier:
     """The classifier of `starter`, a local checkpoint folder, or a hub id with an optional `@revision`.
 
-    Raises InputError for what is not a loadable sequence classifier, WorkError when the hub is not reached.
+    `int8` is for speed: its answers differ a little, and `info` says so. Raises InputError for what is not a loadable
+    sequence classifier, WorkError when the hub is not reached, MissingPackage for `int8` without its packages.
     """
+    if int8:
+        eight_bit.check_packages()
     classifier = Classifier(load_checkpoint(name))
     classifier.try_out()
+    if int8:
+        classifier.quantise()
     return classifier
 
 
@@ -146,7 +152,7 @@ class Classifier:
         job = job or Job()
         answers = dict(encoded.answers)
         job.advance(len(answers))
-        for batch in _batches(encoded.pairs, batch_size):
+        for batch in batches(encoded.pairs, batch_size):
             job.check()
             probabilities = softmax(self._logits([encoded.pairs[at] for at in batch]), axis=-1)
             for at, row in zip(batch, probabilities, strict=True):
@@ -193,6 +199,15 @@ class Classifier:
             raise InputError(what, where=self.info.name, fix="save model and tokenizer of one training") from problem
         raise InputError("padding changes its answers", where=self.info.name, fix="mend pad_token and pad_token_id")
 
+    def quantise(self) -> None:
+        """Compute in int8 from now on; raises InputError for a model that cannot."""
+        names = tuple(self._tensors([]))
+        longest = self.info.longest_input
+        with _FORWARD:
+            model = eight_bit.quantised(self._model, names, pad=self._pad, longest=longest, where=self.info.name)
+        self._model = model
+        self.info = replace(self.info, precision=eight_bit.PRECISION, notes=(*self.info.notes, eight_bit.NOTE))
+
     def _checked_length(self, max_length: int | None) -> int:
         if max_length is None:
             return self.info.max_tokens
@@ -226,7 +241,7 @@ class Classifier:
     def _tensors(self, pairs: Sequence[EncodedPair]) -> dict[str, torch.Tensor]:
         import torch
 
-        longest = max(len(pair.ids) for pair in pairs)
+        longest = max((len(pair.ids) for pair in pairs), default=0)
         ids = np.full((len(pairs), longest), self._pad, dtype=np.int64)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)
         for row, pair in enumerate(pairs):
@@ -265,35 +280,6 @@ def _prepare(exchange: Exchange, *, plain: bool) -> _Ready | Classification:
     if plain:
         prompt, response = texts.plain_quotes(prompt), texts.plain_quotes(response)
     return _Ready(prompt, response, tuple(warnings), answer.reasoning)
-
-
-def chunks(rows: Iterable[Exchange | BadRow], most: int) -> Iterator[list[Exchange | BadRow]]:
-    """`rows` in lists of at most `most`, shorter where the texts are long."""
-    part: list[Exchange | BadRow] = []
-    characters = 0
-    for row in rows:
-        size = len(row.prompt) + len(row.response) if isinstance(row, Exchange) else 0
-        if part and (len(part) >= most or characters + size > _CHUNK_CHARACTERS):
-            yield part
-            part, characters = [], 0
-        part.append(row)
-        characters += size
-    if part:
-        yield part
-
-
-def _batches(encoded: dict[int, EncodedPair], batch_size: int) -> Iterator[list[int]]:
-    """Positions in batches of similar length, the longest first so that a lack of memory shows at once."""
-    batch: list[int] = []
-    longest = 0
-    for at in sorted(encoded, key=lambda at: -len(encoded[at].ids)):
-        longest = longest or len(encoded[at].ids)
-        if len(batch) == batch_size or (len(batch) + 1) * longest > limits.PADDED_TOKENS_PER_BATCH and batch:
-            yield batch
-            batch, longest = [], len(encoded[at].ids)
-        batch.append(at)
-    if batch:
-        yield batch
 
 
 __all__ = ["BATCH_SIZE", "LONGEST_FIRST", "MIDDLE", "Classifier", "load"]

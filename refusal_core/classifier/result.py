@@ -93,4 +93,5 @@ class CheckpointInfo:
     longest_input: int  # longest input that the checkpoint can read
     architecture: str
     parameters: int
+    precision: str = "float32"  # or "int8"
     notes: tuple[str, ...] = ()  # what a reader of its answers must know

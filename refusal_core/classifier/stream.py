@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from refusal_core.classifier import texts
 from refusal_core.classifier.matcher import Match, match
-from refusal_core.classifier.predict import BATCH_SIZE, CHUNK_ROWS, Classifier, Encoded, chunks
+from refusal_core.classifier.portions import chunks
+from refusal_core.classifier.predict import BATCH_SIZE, CHUNK_ROWS, Classifier, Encoded
 from refusal_core.classifier.result import Classification
 from refusal_core.errors import InputError
 from refusal_core.exchanges import BadRow, Exchange

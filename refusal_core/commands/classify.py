@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         )
     rows = read_exchanges(source, name=name, columns=map_argument(args.map), every_turn=args.every_turn)
     rows = chain([next(rows)], rows)  # a file that cannot be read is refused before the checkpoint is loaded
-    classifier = load(args.checkpoint)
+    classifier = load(args.checkpoint, int8=args.int8)
     classifier.check_options(**terminal.classifier_options(args))
     for note in classifier.info.notes:
         terminal.say(note)
@@ -123,6 +123,7 @@ def _settings(args: argparse.Namespace, classifier: Classifier, options: dict) -
         "schema": "refusal-classify/1",
         "input": digest,
         "checkpoint": classifier.info.digest,
+        "precision": classifier.info.precision,
         "options": {**options, "map": map_argument(args.map), "every_turn": args.every_turn, "chunk": CHUNK_ROWS},
     }
 

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
             source, name=name, columns=map_argument(args.map), every_turn=args.every_turn, need_label=True
         )
         rows = chain([next(rows)], rows)  # a file that cannot be read is refused before the checkpoint is loaded
-        classifier = load(args.checkpoint)
+        classifier = load(args.checkpoint, int8=args.int8)
         result = evaluate(classifier, rows, job=job, **terminal.classifier_options(args))
         write(result, folder)
     summarise(result)

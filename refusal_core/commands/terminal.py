@@ -59,6 +59,11 @@ def add_classifier_options(parser: argparse.ArgumentParser) -> None:
         help="middle keeps a long response's head and tail and the prompt's end; "
         "longest-first is the tokenizer's truncation=True (default: middle)",
     )
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="compute in 8-bit integers: for speed, not for published numbers (needs the extra int8)",
+    )
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ def test_every_option_of_the_studies_is_documented():
 def test_documented_options_exist():
     for name, parser in subparsers().items():
         known = {o for action in parser._actions for o in action.option_strings}
-        assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", section(name))) <= known, name
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", section(name))) <= known, name
 
 
 def test_every_key_of_a_row_is_documented():

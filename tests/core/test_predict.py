@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refusal_core import limits
-from refusal_core.classifier import load, predict
+from refusal_core.classifier import load, portions
 from refusal_core.classifier.encode import LONGEST_FIRST
 from refusal_core.errors import Cancelled, InputError, RefusalCoreError, WorkError
 from refusal_core.exchanges import BadRow, Exchange
@@ -84,7 +84,7 @@ def test_agrees_with_the_library_itself(lively_checkpoint, classifier):
 @given(st.lists(st.integers(1, 128), max_size=60), st.integers(1, 40))
 def test_batches_hold_every_row_once_and_are_bounded(lengths, size):
     encoded = {at: type("Pair", (), {"ids": [0] * n})() for at, n in enumerate(lengths)}
-    batches = list(predict._batches(encoded, size))
+    batches = list(portions.batches(encoded, size))
     assert sorted(at for batch in batches for at in batch) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) <= size
