@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NOTE = (
     "int8 weights (dynamic quantisation): for speed, not for published numbers; labels near a tie may differ from "
-    "float32's, and an answer may change a little with the rows beside it."
+    "float32's, a single probability may move far, and an answer depends a little on the rows beside it."
 )
 PRECISION = "int8"
 PACKAGES = ("onnx", "onnxruntime")

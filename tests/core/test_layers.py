@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "refusal_core"
 BASE = {
     "labels", "exchanges", "exchange_files", "exchange_formats", "chats", "errors", "limits", "reports", "jobs",
-    "atomic", "roots", "perturb", "samples", "versions",
+    "atomic", "memory", "roots", "perturb", "samples", "versions",
 }  # fmt: skip
 # Part of refusal_core -> the parts that it may import besides BASE and itself. "*" is every part.
 PARTS: dict[str, set[str]] = {
