@@ -74,11 +74,6 @@ class Feedback:
             digest.update(len(encoded).to_bytes(8, "big") + encoded)
         return digest.hexdigest()
 
-    @property
-    def agrees(self) -> bool:
-        """Whether the person confirms the model's answer."""
-        return self.label == self.right
-
 
 def plain(text: str) -> str:
     """`text` as every database takes it: lone surrogates become U+FFFD, NUL a space."""

@@ -46,10 +46,6 @@ class TrainingData:
     exchanges: tuple[Exchange, ...]
     left_out: dict[str, int]
 
-    def counts(self, field: str) -> Counter:
-        """Rows by class and one of their other fields, keys (class, value)."""
-        return Counter((e.label, str(e.extra.get(field, "not stated"))) for e in self.exchanges)
-
 
 def read_training_data(
     files: Sequence[Path], *, commercial_only: bool = True, without: Sequence[tuple[str, str]] = ()
