@@ -40,6 +40,17 @@ ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 # Direction study
 STUDY_REPEATS = 100_000
 
+# Scorecard
+SUITE_BYTES = 1 * MB
+SUITE_VALUES = 100_000  # keys, values and items; an alias counts with all that it stands for
+SUITE_DEPTH = 20
+SUITE_COLUMNS = 100  # checkpoints
+SUITE_ROWS = 20_000  # assertions times checkpoints, classes and slices unfolded
+SUITE_EXCHANGES = 1_000_000  # of one file
+SCORECARD_EXAMPLES = 50  # failing exchanges listed with a row
+SCORECARD_FLIPS = 200  # ids listed in each direction
+SCORECARD_RESAMPLES = 100_000
+SCORECARD_CACHE_ENTRIES = 500_000  # answers kept on disk, about 300 bytes each
 # Search demonstration
 CLIMB_SEEDS = 10_000
 CLIMB_BUDGET = 100_000  # evaluations of one seed
