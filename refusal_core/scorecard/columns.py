@@ -1,0 +1,318 @@
+"""A column of the suite: what it has to say about which rows, from a file or from a checkpoint that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refusal_core.errors import InputError, one_line
+from refusal_core.exchanges import BadRow, Exchange
+from refusal_core.jobs import Job
+from refusal_core.runs.predictions import Predictions
+from refusal_core.scorecard.cache import Answer, AnswerCache, text_digest
+from refusal_core.scorecard.files import Files
+from refusal_core.scorecard.readers import Load, Reader
+from refusal_core.scorecard.resolver import STARTER
+from refusal_core.scorecard.suite import Checkpoint, Dataset, Suite
+from refusal_core.scorecard.table import LEFT_OUT, UNKNOWN, NoData, NotComputed, Table, places, shown, spread
+
+Rows = Sequence[Exchange | BadRow]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which rows: those of a dataset, or of a split; `variant` of which perturbation, "" for none."""
+
+    dataset: str | None = None
+    split: str | None = None
+    variant: str = ""
+
+
+class Column:
+    """One checkpoint of the suite. `open` first, then `want` what it shall answer, `classify`, and ask for tables."""
+
+    def __init__(self, spec: Checkpoint, suite: Suite, files: Files, cache: AnswerCache, load: Load) -> None:
+        self.spec, self.suite, self.files = spec, suite, files
+        self.labels = tuple(suite.labels)
+        self.digest: str | None = None
+        self.notes: list[str] = []
+        self.predictions: Predictions | None = None
+        self.reader: Reader | None = None
+        self._cache, self._load = cache, load
+        self._responses: Rows = ()
+        self._wanted: dict[bytes, Exchange] = {}
+        self._answers: dict[bytes, Answer] = {}
+        self._tables: dict[object, Table] = {}
+
+    def open(self) -> None:
+        """Read what the column consists of. Raises InputError, and WorkError as loading a checkpoint does."""
+        spec = self.spec
+        if spec.predictions is not None:
+            self.predictions = self.files.predictions(spec.predictions)
+            self.digest = self.files.digests[spec.predictions]
+        if spec.responses is not None:
+            self._responses = self.files.exchanges(spec.responses, columns_of(spec))
+            self.digest = self.files.digests[spec.responses]
+        name = spec.path if spec.kind == "checkpoint" else (None if spec.label_field else spec.classifier or STARTER)
+        if name is not None:
+            self.reader = Reader(self.files.resolver.checkpoint(name), self._cache, self._load)
+            self.notes += self.reader.notes
+            self._check_labels(self.reader.labels)
+            self.digest = self.reader.digest if spec.kind == "checkpoint" else self.digest
+        if spec.kind == "responses":
+            self.want(self._responses)
+
+    def want(self, rows: Iterable[Exchange | BadRow]) -> None:
+        """Have the checkpoint answer `rows` when it is run."""
+        if self.reader is not None:
+            self._wanted |= {text_digest(row): row for row in rows if isinstance(row, Exchange)}
+
+    def look_up(self) -> int:
+        """Take what the cache knows; returns how many exchanges are left to classify."""
+        if self.reader is None:
+            return 0
+        found, self._wanted = self.reader.missing(self._wanted)
+        self._answers |= found
+        return len(self._wanted)
+
+    def classify(self, job: Job) -> None:
+        """Answer what is left. Raises Cancelled; what was done by then is in the cache."""
+        if self.reader is not None and self._wanted:
+            self._answers |= self.reader.classify(self._wanted, job)
+            self._wanted = {}
+        if self.reader is not None:
+            self.reader.release()
+
+    def table(self, selection: Selection) -> Table:
+        """The rows of `selection`. Raises NoData, NotComputed, InputError."""
+        if selection not in self._tables:
+            self._tables[selection] = self._table(selection)
+        return self._tables[selection]
+
+    def cases(self, rows: Rows) -> Table:
+        """Behavioural cases, answered by the checkpoint, or looked up by id in its predictions."""
+        if self.spec.kind == "responses":
+            raise NoData("cases ask a classifier, and this column is answers of a language model")
+        if self.reader is not None:
+            return self._answered(rows)
+        return self._looked_up(rows)
+
+    def dataset_rows(self, dataset: Dataset) -> Rows:
+        """The exchanges of a dataset's file. Raises InputError for one that cannot be read."""
+        rows = self.files.exchanges(dataset.path, columns_of(dataset))
+        if bad := [row for row in rows if isinstance(row, BadRow)]:
+            raise InputError(f"line {bad[0].line}: {bad[0].error}", where=dataset.path)
+        return rows
+
+    def variants(self, split: str | None) -> list[str]:
+        """The perturbations that the predictions file holds, of a split (None for any)."""
+        if self.predictions is None:
+            return []
+        pairs = zip(self.predictions.splits, self.predictions.variants, strict=True)
+        return list(dict.fromkeys(variant for s, variant in pairs if variant and (split is None or s == split)))
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether datasets come from the predictions file."""
+        return self.predictions is not None or self.reader is None
+
+    def _table(self, selection: Selection) -> Table:
+        if self.spec.kind == "responses":
+            if selection.dataset is not None:
+                raise NoData("a dataset is of classifier checkpoints, and this column is answers of a language model")
+            return self._of_responses()
+        dataset = self.suite.dataset(selection.dataset) if selection.dataset is not None else None
+        split = selection.split if selection.split is not None else dataset and dataset.split
+        if self.predictions is not None:
+            return self._of_predictions(dataset, split, selection.variant)
+        if dataset is None or dataset.path is None:
+            what = f'the dataset "{dataset.id}" is a split of predictions' if dataset else "no dataset with a path is named"
+            raise NotComputed(f"{what}, and the checkpoint has no predictions file")
+        if selection.variant:
+            raise ValueError("variants of a checkpoint that is run are made by the caller")
+        return self._of_dataset(dataset)
+
+    def _of_dataset(self, dataset: Dataset) -> Table:
+        rows = self.dataset_rows(dataset)
+        table = self._answered(rows)
+        return replace(
+            table,
+            true=self._true([row.label for row in rows], table.ids, dataset.path),
+            groups=_clusters(rows, dataset.cluster_field),
+            sliceable=frozenset(dataset.slice_fields),
+        )
+
+    def _of_predictions(self, dataset: Dataset | None, split: str | None, variant: str) -> Table:
+        found = self.predictions
+        if dataset is None or dataset.path is None:
+            return self._predicted(found.rows(split, variant or None))
+        labelled = {str(row.id): row for row in self.dataset_rows(dataset)}
+        at = [
+            row
+            for row, (i, s, v) in enumerate(zip(found.ids, found.splits, found.variants, strict=True))
+            if i in labelled and v == variant and split in (None, s)
+        ]
+        lost = len(labelled) - len({found.ids[row] for row in at})
+        if lost > LEFT_OUT * len(labelled):
+            raise NotComputed(
+                f"the ids do not match: {lost:,} of {len(labelled):,} rows of {dataset.path} are not in {found.file}"
+            )
+        table = self._predicted(np.array(at, dtype=np.int64))
+        rows = [labelled[i] for i in table.ids]
+        return replace(
+            table,
+            true=self._true([row.label for row in rows], table.ids, dataset.path),
+            groups=_clusters(rows, dataset.cluster_field) if dataset.cluster_field else table.groups,
+            fields=tuple(self._fields(row) for row in rows),
+            exchanges=tuple(rows),
+            sliceable=frozenset(dataset.slice_fields),
+        )
+
+    def _predicted(self, at: NDArray[np.int64]) -> Table:
+        """Rows of the predictions file."""
+        found, aliases = self.predictions, self.suite.label_aliases
+        own = places(found.labels, self.labels, aliases)
+        predicted = np.where(found.predicted[at] >= 0, own[found.predicted[at]], -1)
+        problems = {}
+        for row, place in enumerate(at.tolist()):
+            if predicted[row] < 0:
+                problems[row] = self._why(place)
+        true_names = [found.labels[t] if t >= 0 else None for t in found.true[at].tolist()]
+        ids = tuple(found.ids[i] for i in at)
+        fields = tuple(
+            {"split": found.splits[i], "group": found.groups[i], "true": name}
+            for i, name in zip(at.tolist(), true_names, strict=True)
+        )
+        texts = [found.texts.get(i, {}) for i in at.tolist()]
+        return Table(
+            labels=self.labels,
+            ids=ids,
+            predicted=predicted,
+            true=self._true(true_names, ids, found.file),
+            probabilities=None
+            if found.probabilities is None
+            else spread(found.probabilities[at], found.labels, self.labels, aliases),
+            groups=tuple(found.groups[i] for i in at),
+            fields=fields,
+            exchanges=tuple(
+                Exchange(t["prompt"], t["response"], i) if "prompt" in t and "response" in t else None
+                for t, i in zip(texts, ids, strict=True)
+            ),
+            problems=problems,
+        )
+
+    def _why(self, place: int) -> str:
+        found = self.predictions
+        if found.predicted[place] >= 0:
+            return f'{UNKNOWN}"{one_line(found.labels[found.predicted[place]], 80)}" is no class of the suite'
+        return found.texts.get(place, {}).get("error") or "it has no prediction"
+
+    def _of_responses(self) -> Table:
+        rows = self._responses
+        if not rows:
+            raise NoData("the file of responses is empty")
+        table = self._answered(rows) if self.reader is not None else self._labelled(rows)
+        if len(set(table.ids)) < len(table.ids):
+            twice = next(i for i in table.ids if table.ids.count(i) > 1)
+            raise NotComputed(f'the id "{twice}" comes twice in {self.spec.responses}; give each answer its own')
+        return replace(table, groups=_clusters(rows, self.spec.cluster_field))
+
+    def _labelled(self, rows: Rows) -> Table:
+        """Responses that carry their label."""
+        names = [row.label if isinstance(row, Exchange) else None for row in rows]
+        predicted = places(names, self.labels, self.suite.label_aliases)
+        problems = {}
+        for i in np.flatnonzero(predicted < 0).tolist():
+            row, name = rows[i], names[i]
+            known = f'{UNKNOWN}"{one_line(name, 80)}" is no class of the suite' if name else "it has no label"
+            problems[i] = row.error if isinstance(row, BadRow) else known
+        return self._of_rows(rows, predicted, None, problems)
+
+    def _answered(self, rows: Rows) -> Table:
+        """Exchanges with the answers of the checkpoint; all of them were wanted before."""
+        answers = [self._answers[text_digest(row)] if isinstance(row, Exchange) else None for row in rows]
+        own = self.reader.labels
+        predicted = places([a and a.label for a in answers], self.labels, self.suite.label_aliases)
+        given = np.full((len(rows), len(own)), np.nan)
+        problems = {}
+        for i, (row, answer) in enumerate(zip(rows, answers, strict=True)):
+            if answer is not None and answer.probabilities is not None:
+                given[i] = answer.probabilities
+            elif predicted[i] < 0:
+                problems[i] = row.error if isinstance(row, BadRow) else answer.error or "it could not be classified"
+        return self._of_rows(rows, predicted, spread(given, own, self.labels, self.suite.label_aliases), problems)
+
+    def _of_rows(
+        self, rows: Rows, predicted: NDArray, probabilities: NDArray | None, problems: Mapping[int, str]
+    ) -> Table:
+        return Table(
+            labels=self.labels,
+            ids=tuple(str(row.id if row.id is not None else row.line or i) for i, row in enumerate(rows, start=1)),
+            predicted=predicted,
+            true=np.full(len(rows), -1, dtype=np.int64),
+            probabilities=probabilities,
+            groups=(None,) * len(rows),
+            fields=tuple(self._fields(row) for row in rows),
+            exchanges=tuple(row if isinstance(row, Exchange) else None for row in rows),
+            problems=problems,
+        )
+
+    def _looked_up(self, rows: Rows) -> Table:
+        found = self.predictions
+        at: dict[str, list[int]] = {}
+        for row, (i, variant) in enumerate(zip(found.ids, found.variants, strict=True)):
+            if not variant:
+                at.setdefault(i, []).append(row)
+        wanted, kept = [], []
+        for row in rows:
+            here = at.get(str(row.id), []) if row.id is not None else []
+            if not here:
+                raise NotComputed(
+                    f'the case "{one_line(str(row.id), 80)}" has no prediction in {found.file}, '
+                    "and the checkpoint has no path to run it"
+                )
+            wanted += here
+            kept += [row] * len(here)
+        table = self._predicted(np.array(wanted, dtype=np.int64))
+        fields = tuple({**a, **self._fields(row)} for a, row in zip(table.fields, kept, strict=True))
+        exchanges = tuple(row if isinstance(row, Exchange) else None for row in kept)
+        return replace(table, fields=fields, exchanges=exchanges)
+
+    def _fields(self, row: Exchange | BadRow) -> Mapping[str, object]:
+        if isinstance(row, BadRow):
+            return {}
+        return {**row.extra, "label": row.label, "true": row.label} if row.label is not None else row.extra
+
+    def _true(self, names: Sequence[str | None], ids: Sequence[str], where: str | None) -> NDArray[np.int64]:
+        true = places(names, self.labels, self.suite.label_aliases)
+        for i in np.flatnonzero(true < 0).tolist():
+            if names[i] is not None:
+                what = f'the true class "{one_line(names[i], 80)}" of row "{ids[i]}" is no class of the suite'
+                raise NotComputed(f"{what} ({where}); name it in labels or label_aliases")
+        return true
+
+    def _check_labels(self, own: Sequence[str]) -> None:
+        known = places(own, self.labels, self.suite.label_aliases)
+        if strange := [label for label, place in zip(own, known, strict=True) if place < 0]:
+            raise InputError(
+                f'its class "{one_line(strange[0], 80)}" is none of the suite',
+                where=self.spec.id,
+                fix="name it in labels or in label_aliases",
+            )
+
+
+def columns_of(part: Checkpoint | Dataset) -> dict[str, str]:
+    """The `columns` of read_exchanges, without those that are called as ours."""
+    given = {"id": part.id_field, "prompt": part.prompt_field, "response": part.response_field}
+    given["label"] = part.label_field
+    return {ours: theirs for ours, theirs in given.items() if theirs is not None and theirs != ours}
+
+
+def _clusters(rows: Rows, name: str | None) -> tuple[str | None, ...]:
+    if name is None:
+        return (None,) * len(rows)
+    return tuple(shown(row.extra.get(name)) if isinstance(row, Exchange) else None for row in rows)
+
