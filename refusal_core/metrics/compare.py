@@ -34,8 +34,9 @@ class PairedDifference:
 
     `value` and `interval` are None where one side is undefined, or (the interval) where it would have no width: that
     decides nothing. `n` is the items that the metric is over (of the class, for the recall of a label), `left_out` the
-    ids that only one of the two has. `worse` are the ids that went from right to wrong and `better` the others, of those
-    n items; `mcnemar_p` is the exact two-sided p of McNemar for 0/1 outcomes of items that stand alone, else None.
+    ids that only one of the two has. `worse` are the ids of those n that went from right to wrong and `better` those
+    that went the other way; `mcnemar_p` is the exact two-sided p of McNemar for 0/1 outcomes of items that stand alone,
+    else None.
     """
 
     metric: Metric
@@ -86,12 +87,12 @@ def paired(
         sides = (old, new)
     boot = bootstrap_of(sides, metric, seed=seed, resamples=resamples) if len(new) else None
     over = np.arange(len(new))
-    if metric.name == "recall" and metric.label is not None:
+    of_class = metric.name == "recall" and metric.label is not None
+    if of_class:
         over = np.flatnonzero(new.true == place_of(metric, new.labels))
     was_right, is_right = (side.true[over] == side.predicted[over] for side in (old, new))
     worse, better = over[was_right & ~is_right], over[is_right & ~was_right]
-    zero_or_one = metric.name == "accuracy" or metric.average == "micro" or len(over) < len(new)
-    zero_or_one = zero_or_one or (metric.name == "recall" and metric.label is not None)
+    zero_or_one = of_class or metric.name == "accuracy" or metric.average == "micro"
     return PairedDifference(
         metric=metric,
         value=_difference(metric, *rates),
@@ -143,7 +144,7 @@ def mcnemar(worse: int, better: int) -> float:
 
 
 def matched(candidate: Items, baseline: Items) -> tuple[tuple[Items, Items], int]:
-    """Both sides over the ids that both have, in the baseline's order and with the same labels; and the ids left out."""
+    """Both sides over the ids that both have, in the baseline's order, with the same labels; how many are left out."""
     at = {item: row for row, item in enumerate(candidate.ids)}
     old_rows = [row for row, item in enumerate(baseline.ids) if item in at]
     new_rows = [at[baseline.ids[row]] for row in old_rows]

@@ -28,9 +28,9 @@ class Metric:
     """What is measured. precision, recall and f1 take either an `average` or a `label`; roc_auc too, macro by default.
 
     `micro` of precision, recall and f1 is accuracy where each item has one class. `zero_division` says what a score
-    without a denominator is: "undefined" (the class leaves the average, as scikit-learn's `zero_division=nan`; the score
-    of one class has no value), or 0 or 1. It holds for mcc and kappa too. `bins` and `binning` are of ece: bins of equal
-    mass are at most n / 20. brier is summed over classes, 0 to 2. Raises InputError for what cannot be measured.
+    without a denominator is: "undefined" (the class leaves the average, as with scikit-learn's `zero_division=nan`; the
+    score of one class has no value), or 0 or 1. It holds for mcc and kappa too. `bins` and `binning` are of ece: bins of
+    equal mass are at most n / 20. brier is summed over classes, 0 to 2. Raises InputError for what cannot be measured.
     """
 
     name: str
@@ -53,7 +53,9 @@ class Metric:
             if (self.average is None) == (self.label is None):
                 refuse("either an average or a label is needed")
             if self.average is not None and self.average not in averages[self.name]:
-                refuse(f'there is no average "{self.average}"', why="the averages are " + ", ".join(averages[self.name]))
+                refuse(
+                    f'there is no average "{self.average}"', why="the averages are " + ", ".join(averages[self.name])
+                )
         elif self.average is not None or self.label is not None:
             refuse("it takes no average and no label")
         if self.zero_division not in ("undefined", 0, 1) or isinstance(self.zero_division, bool):
@@ -86,7 +88,11 @@ class Metric:
 
 
 def of_counts(
-    metric: Metric, labels: Sequence[str], tp: NDArray[np.float64], true: NDArray[np.float64], called: NDArray[np.float64]
+    metric: Metric,
+    labels: Sequence[str],
+    tp: NDArray[np.float64],
+    true: NDArray[np.float64],
+    called: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The metric [r] of counts by class [r, k]: right ones, items of the class, items called so. NaN if undefined.
 

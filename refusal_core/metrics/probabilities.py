@@ -28,7 +28,7 @@ def statistic_of(items: Items, metric: Metric) -> Statistic:
 
 
 def item_losses(items: Items, name: str) -> NDArray[np.float64]:
-    """What each item adds [n]: -ln of the true class's probability (nats, clipped), or the squared distance (0 to 2)."""
+    """What each item adds [n]: -ln of the true class's probability (nats, clipped); or the squared distance, 0 to 2."""
     p = items.probabilities
     if name == "log_loss":
         return -np.log(np.clip(p[np.arange(len(items)), items.true], LOG_LOSS_CLIP, 1.0)) + 0.0

@@ -20,15 +20,14 @@ __all__ = ["NAMES", "Metric", "bootstrap_of", "score", "score_matrix", "scores_b
 def value(items: Items, metric: Metric) -> float | None:
     """The metric alone, without interval; None where it is undefined."""
     if metric.needs_probabilities:
-        whole = statistic_of(items, metric)(np.ones((1, len(items)))) if len(items) else [np.nan]
+        statistic = statistic_of(items, metric)
+        whole = statistic(np.ones((1, len(items)))) if len(items) else [np.nan]
     else:
         whole = _of_matrix(items.matrix, items.labels, metric)
     return float(whole[0]) if np.isfinite(whole[0]) else None
 
 
-def score(
-    items: Items, metric: Metric, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL
-) -> Rate:
+def score(items: Items, metric: Metric, *, seed: int = 0, resamples: int = RESAMPLES, level: float = LEVEL) -> Rate:
     """The metric with its interval: Wilson's for a proportion, `f1_interval` for the F1 of a class, both where items
     stand alone; else a BCa bootstrap over items (over clusters where there are groups), stratified by true class.
 
@@ -132,7 +131,7 @@ def counts_statistic(
     called: NDArray[np.integer],
     cluster: NDArray[np.integer] | None = None,
 ) -> Statistic:
-    """The metric as a function of weights [r, m] of m cells (their true and predicted class), or of clusters of them."""
+    """The metric as a function of weights [r, m] of m cells (their true and predicted class) or clusters of them."""
     k = len(labels)
     unit = np.arange(len(true)) if cluster is None else cluster
     m = int(unit.max()) + 1 if len(unit) else 0
