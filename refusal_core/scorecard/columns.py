@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,13 @@ from refusal_core.exchanges import BadRow, Exchange
 from refusal_core.jobs import Job
 from refusal_core.runs.predictions import Predictions
 from refusal_core.scorecard.cache import Answer, AnswerCache, text_digest
+from refusal_core.scorecard.correction import Validation
 from refusal_core.scorecard.files import Files
 from refusal_core.scorecard.readers import Load, Reader
 from refusal_core.scorecard.resolver import STARTER
 from refusal_core.scorecard.suite import Checkpoint, Dataset, Suite
 from refusal_core.scorecard.table import LEFT_OUT, UNKNOWN, NoData, NotComputed, Table, places, shown, spread
+from refusal_core.scorecard.validated import validation_of, validation_rows
 
 Rows = Sequence[Exchange | BadRow]
 
@@ -45,7 +48,7 @@ class Column:
         self._responses: Rows = ()
         self._wanted: dict[bytes, Exchange] = {}
         self._answers: dict[bytes, Answer] = {}
-        self._tables: dict[object, Table] = {}
+        self._tables: dict[object, Any] = {}
 
     def open(self) -> None:
         """Read what the column consists of. Raises InputError, and WorkError as loading a checkpoint does."""
@@ -64,6 +67,7 @@ class Column:
             self.digest = self.reader.digest if spec.kind == "checkpoint" else self.digest
         if spec.kind == "responses":
             self.want(self._responses)
+            self.want(validation_rows(self))
 
     def want(self, rows: Iterable[Exchange | BadRow]) -> None:
         """Have the checkpoint answer `rows` when it is run."""
@@ -96,9 +100,13 @@ class Column:
         """Behavioural cases, answered by the checkpoint, or looked up by id in its predictions."""
         if self.spec.kind == "responses":
             raise NoData("cases ask a classifier, and this column is answers of a language model")
-        if self.reader is not None:
-            return self._answered(rows)
-        return self._looked_up(rows)
+        return self.answered(rows) if self.reader is not None else self.by_id(rows)
+
+    def validation(self) -> Validation | None:
+        """How the classifier of the responses errs; None where the column does not say."""
+        if "validation" not in self._tables:
+            self._tables["validation"] = validation_of(self)
+        return self._tables["validation"]
 
     def dataset_rows(self, dataset: Dataset) -> Rows:
         """The exchanges of a dataset's file. Raises InputError for one that cannot be read."""
@@ -137,7 +145,7 @@ class Column:
 
     def _of_dataset(self, dataset: Dataset) -> Table:
         rows = self.dataset_rows(dataset)
-        table = self._answered(rows)
+        table = self.answered(rows)
         return replace(
             table,
             true=self._true([row.label for row in rows], table.ids, dataset.path),
@@ -214,7 +222,7 @@ class Column:
         rows = self._responses
         if not rows:
             raise NoData("the file of responses is empty")
-        table = self._answered(rows) if self.reader is not None else self._labelled(rows)
+        table = self.answered(rows) if self.reader is not None else self._labelled(rows)
         if len(set(table.ids)) < len(table.ids):
             twice = next(i for i in table.ids if table.ids.count(i) > 1)
             raise NotComputed(f'the id "{twice}" comes twice in {self.spec.responses}; give each answer its own')
@@ -231,7 +239,7 @@ class Column:
             problems[i] = row.error if isinstance(row, BadRow) else known
         return self._of_rows(rows, predicted, None, problems)
 
-    def _answered(self, rows: Rows) -> Table:
+    def answered(self, rows: Rows) -> Table:
         """Exchanges with the answers of the checkpoint; all of them were wanted before."""
         answers = [self._answers[text_digest(row)] if isinstance(row, Exchange) else None for row in rows]
         own = self.reader.labels
@@ -260,7 +268,10 @@ class Column:
             problems=problems,
         )
 
-    def _looked_up(self, rows: Rows) -> Table:
+    def by_id(self, rows: Rows) -> Table:
+        """The rows of the predictions file that have the ids of `rows`. Raises NotComputed for an id that it lacks."""
+        if self.predictions is None:
+            raise NotComputed("ids name rows of a predictions file, and the checkpoint has none")
         found = self.predictions
         at: dict[str, list[int]] = {}
         for row, (i, variant) in enumerate(zip(found.ids, found.variants, strict=True)):

@@ -58,6 +58,10 @@ class Table:
             problems={new: self.problems[old] for new, old in enumerate(pick) if old in self.problems},
         )
 
+    def named(self, ids: tuple[str, ...]) -> Table:
+        """The same rows under other ids."""
+        return replace(self, ids=ids)
+
     def sliced(self, wanted: Mapping[str, str]) -> Table:
         """The rows whose fields have the values of `wanted`. Raises NotComputed for a field that no row has."""
         if not wanted:
