@@ -86,7 +86,7 @@ class Columns:
                     file=self.file,
                     epochs=epochs,
                     times=times,
-                    superseded=superseded(steps),
+                    superseded=superseded(epochs if np.isnan(steps).all() else steps),
                 )
             )
         return tuple(curves)
@@ -122,6 +122,8 @@ class Columns:
             if found is not None:
                 kept[key] = found
                 self.texts += isinstance(value, str) and key not in TIME_KEYS
+            elif isinstance(value, dict) and "_type" not in value:
+                kept.update((f"{key}/{k}", v) for k, inner in value.items() if (v := number(inner)) is not None)
             elif value is not None:
                 self.passed[key] = self.passed.get(key, 0) + 1
         block = self._block(tuple(kept))

@@ -42,7 +42,7 @@ def read_reports(text: str, file: str) -> tuple[ReportTable, ...]:
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if _HEADER.match(line)]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
         table = _Found(_heading(lines, start), [], [])
         for line in _rows(lines[start + 1 : end]):
             if not _take(line, table):

@@ -10,7 +10,7 @@ from refusal_core.runs.artefacts import Artefact, Stated
 from refusal_core.runs.columns import Columns
 from refusal_core.runs.json_members import Members, read_members
 from refusal_core.runs.model import Problem, Score, Scores
-from refusal_core.runs.names import names_of
+from refusal_core.runs.names import EPOCH_KEYS, STEP_KEYS, TIME_KEYS, names_of
 from refusal_core.runs.text import number
 
 FORMAT = "Hugging Face trainer state"
@@ -106,13 +106,13 @@ def scores_of(values: dict, file: str, unprefixed: str = "") -> Scores:
     numbers = {key: found for key, value in values.items() if (found := number(value)) is not None}
     step, epoch = (
         next((numbers[key] for key in keys if key in numbers), None)
-        for keys in (("train/global_step", "global_step", "step", "_step"), ("epoch", "train/epoch"))
+        for keys in (STEP_KEYS, EPOCH_KEYS)
     )
     named = names_of(tuple(numbers), unprefixed)
     scores = tuple(
         Score(name.metric, name.split, name.dataset, name.label, key, numbers[key])
         for key, name in named.items()
-        if key not in ("epoch", "step", "global_step", "_step", "_timestamp", "_runtime")
+        if key not in (*STEP_KEYS, *EPOCH_KEYS, *TIME_KEYS, "_runtime")
     )
     return Scores(file=file, scores=scores, step=step, epoch=epoch)
 
