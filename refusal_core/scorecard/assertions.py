@@ -1,4 +1,4 @@
-"""The assertions of a suite as types. The keys are those of the YAML; `docs/scorecard.md` explains each with an example."""
+"""The assertions of a suite as types. The keys are those of the YAML; `docs/scorecard.md` has an example of each."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ class _Measured(Assertion):
     def measure(self, label: str | None, zero_division: str | int, n: int | None = None) -> Measure:
         """The metric of one row; `n` items allow n/20 bins at most."""
         bins = self.bins if n is None else max(1, min(self.bins, n // 20))
-        return Measure(
-            self.metric, self.average, label, bins=bins, binning=self.binning, zero_division=zero_division
-        )
+        return Measure(self.metric, self.average, label, bins=bins, binning=self.binning, zero_division=zero_division)
 
 
 class Metric(_Measured):
@@ -95,10 +93,10 @@ class Metric(_Measured):
 
 
 class NoRegression(_Measured):
-    """No worse than the baseline on the same items. Positive changes are better ones, for log_loss, brier and ece too."""
+    """No worse than the baseline on the same items. Positive is better, for log_loss, brier and ece too."""
 
     type: Literal["no-regression", "not-no-regression"]
-    min_absolute_change: Finite | None = Field(None, description="-0.01 tolerates a point worse, 0.01 demands one better.")
+    min_absolute_change: Finite | None = Field(None, description="-0.01 tolerates a point worse, 0.01 demands one.")
     min_relative_change: Finite | None = Field(None, description="The same as a part of the baseline's value.")
     test: Literal["mcnemar"] | None = Field(None, description="States McNemar's exact p; the verdict is the margin's.")
 

@@ -82,7 +82,8 @@ class AnswerCache:
         """Keep `answers`, all or none of them on disk when this returns."""
         now = int(time.time())
         rows = [
-            (_key(checkpoint, text), json.dumps([a.label, a.probabilities, a.error]), now) for text, a in answers.items()
+            (_key(checkpoint, text), json.dumps([a.label, a.probabilities, a.error]), now)
+            for text, a in answers.items()
         ]
         with self._writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows)

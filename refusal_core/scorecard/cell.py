@@ -115,7 +115,7 @@ class Finding:
 
 
 def selection_of(suite: Suite, test: Test, assertion: Assertion, variant: str = "") -> Selection:
-    """The dataset and split that an assertion is over: its own, else the test's, else the suite's only or default one."""
+    """The dataset and split of an assertion: its own, else the test's, else the suite's only or default one."""
     dataset = assertion.dataset or test.dataset or suite.defaults.dataset
     if dataset is None and len(suite.datasets) == 1:
         dataset = suite.datasets[0].id

@@ -108,7 +108,7 @@ def changed_rows(rows: Rows, name: str) -> Rows:
 
 
 def perturbations_of(cell: Cell, columns: list[Column]) -> list[str]:
-    """What the assertion unfolds into: for *, all built-in ones for a checkpoint that is run, else those in the files."""
+    """What the assertion unfolds into; * is all built-in ones for a checkpoint that is run, else those of its file."""
     wanted = cell.assertion.perturbation
     if wanted != "*":
         return [wanted] if isinstance(wanted, str) else list(wanted)

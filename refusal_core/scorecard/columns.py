@@ -16,10 +16,11 @@ from refusal_core.runs.predictions import Predictions
 from refusal_core.scorecard.cache import Answer, AnswerCache, text_digest
 from refusal_core.scorecard.correction import Validation
 from refusal_core.scorecard.files import Files
+from refusal_core.scorecard.predicted import of_predictions, predicted
 from refusal_core.scorecard.readers import Load, Reader
 from refusal_core.scorecard.resolver import STARTER
 from refusal_core.scorecard.suite import Checkpoint, Dataset, Suite
-from refusal_core.scorecard.table import LEFT_OUT, UNKNOWN, NoData, NotComputed, Table, places, shown, spread
+from refusal_core.scorecard.table import UNKNOWN, NoData, NotComputed, Table, clusters, places, spread
 from refusal_core.scorecard.validated import validation_of, validation_rows
 
 Rows = Sequence[Exchange | BadRow]
@@ -135,9 +136,13 @@ class Column:
         dataset = self.suite.dataset(selection.dataset) if selection.dataset is not None else None
         split = selection.split if selection.split is not None else dataset and dataset.split
         if self.predictions is not None:
-            return self._of_predictions(dataset, split, selection.variant)
+            return of_predictions(self, dataset, split, selection.variant)
         if dataset is None or dataset.path is None:
-            what = f'the dataset "{dataset.id}" is a split of predictions' if dataset else "no dataset with a path is named"
+            what = (
+                f'the dataset "{dataset.id}" is a split of predictions'
+                if dataset
+                else "no dataset with a path is named"
+            )
             raise NotComputed(f"{what}, and the checkpoint has no predictions file")
         if selection.variant:
             raise ValueError("variants of a checkpoint that is run are made by the caller")
@@ -148,75 +153,10 @@ class Column:
         table = self.answered(rows)
         return replace(
             table,
-            true=self._true([row.label for row in rows], table.ids, dataset.path),
-            groups=_clusters(rows, dataset.cluster_field),
+            true=self.true_of([row.label for row in rows], table.ids, dataset.path),
+            groups=clusters(rows, dataset.cluster_field),
             sliceable=frozenset(dataset.slice_fields),
         )
-
-    def _of_predictions(self, dataset: Dataset | None, split: str | None, variant: str) -> Table:
-        found = self.predictions
-        if dataset is None or dataset.path is None:
-            return self._predicted(found.rows(split, variant or None))
-        labelled = {str(row.id): row for row in self.dataset_rows(dataset)}
-        at = [
-            row
-            for row, (i, s, v) in enumerate(zip(found.ids, found.splits, found.variants, strict=True))
-            if i in labelled and v == variant and split in (None, s)
-        ]
-        lost = len(labelled) - len({found.ids[row] for row in at})
-        if lost > LEFT_OUT * len(labelled):
-            raise NotComputed(
-                f"the ids do not match: {lost:,} of {len(labelled):,} rows of {dataset.path} are not in {found.file}"
-            )
-        table = self._predicted(np.array(at, dtype=np.int64))
-        rows = [labelled[i] for i in table.ids]
-        return replace(
-            table,
-            true=self._true([row.label for row in rows], table.ids, dataset.path),
-            groups=_clusters(rows, dataset.cluster_field) if dataset.cluster_field else table.groups,
-            fields=tuple(self._fields(row) for row in rows),
-            exchanges=tuple(rows),
-            sliceable=frozenset(dataset.slice_fields),
-        )
-
-    def _predicted(self, at: NDArray[np.int64]) -> Table:
-        """Rows of the predictions file."""
-        found, aliases = self.predictions, self.suite.label_aliases
-        own = places(found.labels, self.labels, aliases)
-        predicted = np.where(found.predicted[at] >= 0, own[found.predicted[at]], -1)
-        problems = {}
-        for row, place in enumerate(at.tolist()):
-            if predicted[row] < 0:
-                problems[row] = self._why(place)
-        true_names = [found.labels[t] if t >= 0 else None for t in found.true[at].tolist()]
-        ids = tuple(found.ids[i] for i in at)
-        fields = tuple(
-            {"split": found.splits[i], "group": found.groups[i], "true": name}
-            for i, name in zip(at.tolist(), true_names, strict=True)
-        )
-        texts = [found.texts.get(i, {}) for i in at.tolist()]
-        return Table(
-            labels=self.labels,
-            ids=ids,
-            predicted=predicted,
-            true=self._true(true_names, ids, found.file),
-            probabilities=None
-            if found.probabilities is None
-            else spread(found.probabilities[at], found.labels, self.labels, aliases),
-            groups=tuple(found.groups[i] for i in at),
-            fields=fields,
-            exchanges=tuple(
-                Exchange(t["prompt"], t["response"], i) if "prompt" in t and "response" in t else None
-                for t, i in zip(texts, ids, strict=True)
-            ),
-            problems=problems,
-        )
-
-    def _why(self, place: int) -> str:
-        found = self.predictions
-        if found.predicted[place] >= 0:
-            return f'{UNKNOWN}"{one_line(found.labels[found.predicted[place]], 80)}" is no class of the suite'
-        return found.texts.get(place, {}).get("error") or "it has no prediction"
 
     def _of_responses(self) -> Table:
         rows = self._responses
@@ -226,7 +166,7 @@ class Column:
         if len(set(table.ids)) < len(table.ids):
             twice = next(i for i in table.ids if table.ids.count(i) > 1)
             raise NotComputed(f'the id "{twice}" comes twice in {self.spec.responses}; give each answer its own')
-        return replace(table, groups=_clusters(rows, self.spec.cluster_field))
+        return replace(table, groups=clusters(rows, self.spec.cluster_field))
 
     def _labelled(self, rows: Rows) -> Table:
         """Responses that carry their label."""
@@ -263,7 +203,7 @@ class Column:
             true=np.full(len(rows), -1, dtype=np.int64),
             probabilities=probabilities,
             groups=(None,) * len(rows),
-            fields=tuple(self._fields(row) for row in rows),
+            fields=tuple(self.fields_of(row) for row in rows),
             exchanges=tuple(row if isinstance(row, Exchange) else None for row in rows),
             problems=problems,
         )
@@ -287,17 +227,17 @@ class Column:
                 )
             wanted += here
             kept += [row] * len(here)
-        table = self._predicted(np.array(wanted, dtype=np.int64))
-        fields = tuple({**a, **self._fields(row)} for a, row in zip(table.fields, kept, strict=True))
+        table = predicted(self, np.array(wanted, dtype=np.int64))
+        fields = tuple({**a, **self.fields_of(row)} for a, row in zip(table.fields, kept, strict=True))
         exchanges = tuple(row if isinstance(row, Exchange) else None for row in kept)
         return replace(table, fields=fields, exchanges=exchanges)
 
-    def _fields(self, row: Exchange | BadRow) -> Mapping[str, object]:
+    def fields_of(self, row: Exchange | BadRow) -> Mapping[str, object]:
         if isinstance(row, BadRow):
             return {}
         return {**row.extra, "label": row.label, "true": row.label} if row.label is not None else row.extra
 
-    def _true(self, names: Sequence[str | None], ids: Sequence[str], where: str | None) -> NDArray[np.int64]:
+    def true_of(self, names: Sequence[str | None], ids: Sequence[str], where: str | None) -> NDArray[np.int64]:
         true = places(names, self.labels, self.suite.label_aliases)
         for i in np.flatnonzero(true < 0).tolist():
             if names[i] is not None:
@@ -320,10 +260,3 @@ def columns_of(part: Checkpoint | Dataset) -> dict[str, str]:
     given = {"id": part.id_field, "prompt": part.prompt_field, "response": part.response_field}
     given["label"] = part.label_field
     return {ours: theirs for ours, theirs in given.items() if theirs is not None and theirs != ours}
-
-
-def _clusters(rows: Rows, name: str | None) -> tuple[str | None, ...]:
-    if name is None:
-        return (None,) * len(rows)
-    return tuple(shown(row.extra.get(name)) if isinstance(row, Exchange) else None for row in rows)
-

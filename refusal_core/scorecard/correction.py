@@ -50,7 +50,9 @@ class Validation:
     def resampled(self, rng: np.random.Generator, resamples: int) -> NDArray[np.float64]:
         """M [r, k, k] with each row drawn anew from its own counts."""
         sizes = self.counts.sum(axis=1)
-        drawn = np.stack([rng.multinomial(n, row / n, size=resamples) for n, row in zip(sizes, self.counts, strict=True)])
+        drawn = np.stack(
+            [rng.multinomial(n, row / n, size=resamples) for n, row in zip(sizes, self.counts, strict=True)]
+        )
         return np.swapaxes(drawn, 0, 1) / sizes[None, :, None]
 
 

@@ -169,9 +169,9 @@ def _undefined(items: Items, measure: Measure) -> Exception:
 
 
 def _of_perfect(items: Items, measure: Measure, value: float, level: float) -> Interval | None:
-    """An interval for a score of 1 that shows no spread: the mean of the lower ends of the classes, which is cautious.
+    """An interval for a score of 1 that shows no spread: the mean of the classes' lower ends, which is cautious.
 
-    Resampling right answers gives right answers, so a bootstrap knows nothing there; Wilson's interval of each class does.
+    Resampling right answers gives right answers: a bootstrap knows nothing there, Wilson's interval of a class does.
     """
     if value != 1.0 or items.clustered or measure.name not in ("f1", "recall", "precision", "balanced_accuracy"):
         return None

@@ -1,4 +1,4 @@
-"""The assertion `rate`: how often a class or a set of classes is answered, plain and corrected, alone or against a baseline."""
+"""The assertion `rate`: how often a class or a set is answered, plain and corrected, alone or against a baseline."""
 
 from __future__ import annotations
 

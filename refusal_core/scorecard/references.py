@@ -74,7 +74,9 @@ def _key_of(label: str, assertion: Assertion) -> str:
 def _known(name: str | None, known: set[str], what: str, path: Path, document: Document) -> None:
     if name is not None and name not in known:
         listed = ", ".join(sorted(known)) or "none"
-        raise InputError(f'there is no {what} "{name}"', where=document.where(path), why=f"those of the suite are: {listed}")
+        raise InputError(
+            f'there is no {what} "{name}"', where=document.where(path), why=f"those of the suite are: {listed}"
+        )
 
 
 def _unique(names: Iterable[str], what: str, path: Path, document: Document, key: str | None = None) -> None:

@@ -37,14 +37,14 @@ class BesideSuite:
         path = self._path(written)
         if not path.is_file():
             what = "it is a folder" if path.is_dir() else "there is no such file"
-            raise InputError(what, where=written, why=f"paths start at the suite's folder, {self.base}")
+            raise InputError(what, where=written, why="paths start at the suite's folder")
         return path
 
     def folder(self, written: str) -> Path:
         path = self._path(written)
         if not path.is_dir():
             what = "it is a file" if path.exists() else "there is no such folder"
-            raise InputError(what, where=written, why=f"paths start at the suite's folder, {self.base}")
+            raise InputError(what, where=written, why="paths start at the suite's folder")
         return path
 
     def checkpoint(self, written: str) -> str:
@@ -103,5 +103,9 @@ class WithinRoots:
         try:
             return self.roots.resolve(path)
         except InputError as problem:
-            fix = "upload the file, or name one below a data root" if self.uploads or not self.roots.roots else problem.fix
+            fix = (
+                "upload the file, or name one below a data root"
+                if self.uploads or not self.roots.roots
+                else problem.fix
+            )
             raise InputError(problem.what, where=written, why=problem.why, fix=fix) from None

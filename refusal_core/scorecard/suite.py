@@ -26,7 +26,7 @@ class _Fields(Part):
 
 
 class Checkpoint(_Fields):
-    """A column: a classifier checkpoint (path, predictions, or both), or the answers of a language model (responses)."""
+    """A column: a classifier checkpoint (path, predictions, or both), or a language model's answers (responses)."""
 
     id: Name = Field(description="Name of the column.")
     path: str | None = Field(None, description="Checkpoint folder, starter, or hub:owner/name@revision; it is run.")
@@ -178,7 +178,9 @@ def read_suite(source: Path | str | bytes, name: str | None = None) -> SuiteFile
     name = name or "suite.yaml"
     document = read_yaml(content, name)
     if not isinstance(document.data, dict):
-        raise InputError("it is no mapping", where=document.where(()), why="keys such as version and tests are expected")
+        raise InputError(
+            "it is no mapping", where=document.where(()), why="keys such as version and tests are expected"
+        )
     try:
         suite = Suite.model_validate_json(json.dumps(document.data))
     except ValidationError as problem:

@@ -91,7 +91,9 @@ class Table:
         if len(missing) > LEFT_OUT * len(self):
             first = int(missing[0])
             why = self.problems.get(first, "it has no prediction")
-            raise NotComputed(f'{len(missing):,} of {len(self):,} rows have no answer, the first is "{self.ids[first]}": {why}')
+            raise NotComputed(
+                f'{len(missing):,} of {len(self):,} rows have no answer, the first is "{self.ids[first]}": {why}'
+            )
         return (self.take(np.flatnonzero(self.predicted >= 0)), len(missing)) if len(missing) else (self, 0)
 
     def items(self, need_probabilities: bool = False) -> tuple[Items, int]:
@@ -112,7 +114,9 @@ class Table:
         """Probability of the classes `chosen` together, None without."""
         if self.probabilities is None or np.isnan(self.probabilities[row]).any():
             return None
-        return min(float(sum(self.probabilities[row, i] for i, label in enumerate(self.labels) if label in chosen)), 1.0)
+        return min(
+            float(sum(self.probabilities[row, i] for i, label in enumerate(self.labels) if label in chosen)), 1.0
+        )
 
     def label(self, row: int) -> str | None:
         place = int(self.predicted[row])
@@ -165,3 +169,7 @@ def spread(
     return whole
 
 
+def clusters(rows: Sequence[object], name: str | None) -> tuple[str | None, ...]:
+    if name is None:
+        return (None,) * len(rows)
+    return tuple(shown(row.extra.get(name)) if isinstance(row, Exchange) else None for row in rows)

@@ -35,7 +35,9 @@ def validation_of(column: Column) -> Validation | None:
     if _holds_predictions(column, written):
         found = column.files.predictions(written)
         at = found.rows()
-        names = [[found.labels[i] if i >= 0 else None for i in side[at].tolist()] for side in (found.true, found.predicted)]
+        names = [
+            [found.labels[i] if i >= 0 else None for i in side[at].tolist()] for side in (found.true, found.predicted)
+        ]
         true, predicted = (places(side, labels, column.suite.label_aliases) for side in names)
     else:
         rows = [row for row in validation_rows(column) if isinstance(row, Exchange)]

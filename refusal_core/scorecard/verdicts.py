@@ -32,7 +32,7 @@ class Bound:
         return ">=" if self.at_least else "<="
 
     def __str__(self) -> str:
-        return f"at {'least' if self.at_least else 'most'} {self.value:g}"
+        return f"at {'least' if self.at_least else 'most'} {self.value:.4g}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def against(
         return Judgement("pass")
     if not bound.met(far):
         return Judgement("fail")
-    return Judgement("inconclusive", f"the interval holds {bound.value:g}")
+    return Judgement("inconclusive", f"the interval holds {bound.value:.4g}")
 
 
 def all_of(judgements: Sequence[Judgement]) -> Judgement:

@@ -135,7 +135,7 @@ class _Builder:
             if not isinstance(event, yaml.ScalarEvent) or event.tag not in (None, "!"):
                 raise self._fault("a key is no plain text", event, fix="quote it when braces or stars are part of it")
             key = event.value
-            if key == "<<" and event.style is None:
+            if key == "<<" and not event.style:
                 raise self._fault('the merge key "<<" is not read', event, fix="repeat the keys")
             if key in items:
                 raise self._fault(f'the key "{key}" is there twice', event, fix="remove one")
@@ -147,7 +147,7 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> object:
         text = event.value
-        if event.style is not None or event.tag == "!":
+        if event.style or event.tag == "!":  # quoted, or a block
             return text
         if text in _WORDS:
             return _WORDS[text]
