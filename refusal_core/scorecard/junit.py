@@ -1,4 +1,4 @@
-"""A scorecard as JUnit XML, as GitHub's, GitLab's and Jenkins's readers take it: a projection, `scorecard.json` has all.
+"""A scorecard as JUnit XML, as the readers of GitHub, GitLab and Jenkins take it; `scorecard.json` has more.
 
 Numbers of a row stand in its `system-out` and as properties of the test suite, named after the row: the schema that
 Jenkins publishes has no properties of a test case.

@@ -1,4 +1,4 @@
-"""A scorecard as CSV and as a table for the terminal. `scorecard.json` is `Scorecard.as_json`, JUnit is in `junit.py`."""
+"""A scorecard as JSON, CSV and a table for the terminal; JUnit is in `junit.py`, HTML in `plots`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_csv_rows(file: IO[str], scorecard: Scorecard) -> None:
 
 
 def terminal_table(scorecard: Scorecard, width: int = 120) -> str:
-    """The matrix for a terminal of `width` characters: symbol, value and interval by checkpoint; then what went wrong."""
+    """The matrix for a terminal of `width` characters: symbol, value and interval; then what went wrong."""
     shown = [column.id for column in scorecard.checkpoints]
     name = min(_NAME, max(20, width - len(shown) * (_CELL + 2)))
     fitting = max(1, (width - name) // (_CELL + 2))
@@ -57,7 +57,9 @@ def short_value(row: Row) -> str:
         digits = digits_for(row.interval.width)
         return f"{row.value:+.{digits}f} ({row.interval.low:+.{digits}f} to {row.interval.high:+.{digits}f})"
     if row.interval is None:
-        return f"{row.value:,.0f}" if float(row.value).is_integer() and row.type not in ("metric",) else f"{row.value:.3f}"
+        return (
+            f"{row.value:,.0f}" if float(row.value).is_integer() and row.type not in ("metric",) else f"{row.value:.3f}"
+        )
     return format_rate(Rate(row.value, 0, row.interval)).replace(", n = 0)", ")")
 
 
