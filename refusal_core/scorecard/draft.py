@@ -120,5 +120,6 @@ def _split(split: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """`text` as YAML takes it whatever it holds: JSON strings are YAML."""
-    return json.dumps(text)
+    """`text` as YAML takes it whatever it holds: JSON strings are YAML but for halves of surrogate pairs."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)

@@ -29,9 +29,7 @@ def test_26_of_32_knows_how_little_it_knows(tmp_path, threshold, verdict):
     assert "0.81 (0.65 to 0.91, n = 32)" in row.message
 
 
-@given(
-    low=st.floats(0, 1), width=st.floats(0, 1), at=st.floats(0, 1), bound=st.floats(0, 1), n=st.integers(1, 10_000)
-)
+@given(low=st.floats(0, 1), width=st.floats(0, 1), at=st.floats(0, 1), bound=st.floats(0, 1), n=st.integers(1, 10_000))
 def test_mirrored_bounds_give_mirrored_verdicts(low, width, at, bound, n):
     high = low + width
     value = low + at * width
@@ -81,7 +79,9 @@ def test_the_number_of_further_items_would_decide(right, n, bound):
         return (right / n - bound) ** 2 > z2 * bound * (1 - bound) / size * (1 - 1e-9)
 
     assert decided(n + more)
-    assert not decided(n + more - 1) or abs((right / n - bound) ** 2 * (n + more - 1) / (bound * (1 - bound)) - z2) < 1e-6
+    assert (
+        not decided(n + more - 1) or abs((right / n - bound) ** 2 * (n + more - 1) / (bound * (1 - bound)) - z2) < 1e-6
+    )
 
 
 def test_no_number_of_items_decides_a_value_on_the_bound():
