@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from refusal_core.classifier.folder import read_folder
+from refusal_core.classifier.result import CheckpointInfo, Classification
+from refusal_core.exchanges import Exchange
 from refusal_core.labels import LABELS
 from refusal_core.scorecard import BesideSuite, Choice, Row, Scorecard, read_suite, run
 from refusal_core.scorecard.cache import AnswerCache
@@ -72,3 +75,35 @@ def noisy(seed: int, n: int, accuracy: float, k: int = 5) -> tuple[list[int], li
     true = rng.integers(k, size=n)
     right = rng.random(n) < accuracy
     return true.tolist(), np.where(right, true, rng.integers(k, size=n)).tolist()
+
+
+class Stub:
+    """A classifier without a model: the class follows from the length of the response. Counts what it is asked."""
+
+    asked: list[int] = []  # exchanges of each call, of all stubs
+
+    def __init__(self, name: str) -> None:
+        digest = read_folder(Path(name), name).digest()
+        self.info = CheckpointInfo(name, "directory", None, digest, LABELS, 512, 512, "Stub", 0)
+
+    def predict(self, exchanges: Sequence[Exchange], job=None) -> list[Classification]:
+        Stub.asked.append(len(exchanges))
+        if job is not None:
+            job.advance(len(exchanges))
+        return [self._answer(exchange) for exchange in exchanges]
+
+    def _answer(self, exchange: Exchange) -> Classification:
+        if not exchange.response:
+            return Classification(exchange.id, None, None, None, error="empty response")
+        label = LABELS[len(exchange.response) % 5]
+        probabilities = {name: 0.6 if name == label else 0.1 for name in LABELS}
+        return Classification(exchange.id, label, probabilities, None)
+
+
+def stub_folder(path: Path, weights: bytes = b"weights") -> Path:
+    """A folder that has a checkpoint's files, for Stub."""
+    path.mkdir(parents=True)
+    (path / "config.json").write_text('{"architectures": ["XForSequenceClassification"]}')
+    (path / "tokenizer.json").write_text("{}")
+    (path / "model.safetensors").write_bytes(weights)
+    return path
