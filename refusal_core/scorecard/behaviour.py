@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -57,13 +56,12 @@ def probability(cell: Cell) -> Finding:
 
 def pass_rate(outcomes: dict[str, list[bool]], level: float, seed: int) -> tuple[float, Interval | None, int]:
     """Share of cases that pass, its interval and n. Several rows of one case are averaged first: n counts cases."""
-    shares = [Fraction(sum(rows), len(rows)) for rows in outcomes.values()]
-    n = len(shares)
-    value = float(sum(shares) / n)
-    if all(share in (0, 1) for share in shares):
-        return value, wilson(int(sum(shares)), n, level), n
-    column = np.array([[float(share)] for share in shares])
-    return value, bootstrap_means(column, seed=seed, level=level)[0], n
+    n = len(outcomes)
+    if all(all(rows) or not any(rows) for rows in outcomes.values()):
+        passed = sum(rows[0] for rows in outcomes.values())
+        return passed / n, wilson(passed, n, level), n
+    shares = np.array([[sum(rows) / len(rows)] for rows in outcomes.values()])
+    return float(shares.mean()), bootstrap_means(shares, seed=seed, level=level)[0], n
 
 
 def judge_rate(
