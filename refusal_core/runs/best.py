@@ -47,17 +47,24 @@ def spoken(metric: str) -> str:
 
 
 def best_of(
-    stated: Stated | None, evaluations: dict[float, Scores], checkpoints: Sequence[Checkpoint]
+    stated: Stated | None,
+    evaluations: dict[float, Scores],
+    checkpoints: Sequence[Checkpoint],
+    diverged: float | None = None,
 ) -> tuple[Best | None, str]:
     """The best checkpoint, and what is wrong with the one that the training states ("" when nothing is).
 
     The metric of a stated one is that whose value it is. Without one, the first of PREFERRED that was evaluated
-    decides, among the saved checkpoints where some were evaluated. Values that are not finite are nobody's best.
+    decides, among the saved checkpoints where some were evaluated, before the training `diverged`. Values that are not
+    finite are nobody's best; nor is one where several evaluation sets have names and none is the main one.
     """
     if stated is not None and stated.value is not None and math.isfinite(stated.value):
         found = _of_stated(stated, evaluations, checkpoints)
         if found is not None:
             return found
+    if diverged is not None:
+        evaluations = {step: scores for step, scores in evaluations.items() if step < diverged}
+        checkpoints = [c for c in checkpoints if c.step is None or c.step < diverged]
     saved = {float(c.step): c.metrics for c in checkpoints if c.step is not None and c.metrics and c.folder}
     among, unit = (saved, "saved") if _key(saved.values()) else (evaluations, "evaluated")
     key = _key(among.values())
@@ -81,7 +88,10 @@ def answer(run: Run, *, seed: int = 0) -> Answer:
     """
     best = run.best
     if best is None:
+        sets = sorted({c.dataset for c in run.curves if c.split == "eval" and c.dataset})
         told = "nothing was evaluated" if run.curves else "there is no log to tell by"
+        if len(sets) > 1:
+            told = f"there are {len(sets)} evaluation sets, and the training does not say which one decides"
         return Answer(f"No checkpoint can be called the best: {told}.", None)
     metric = best.metric.split(" ")[-1]
     own = next((c for c in run.checkpoints if c.name == best.checkpoint), None)
@@ -97,6 +107,8 @@ def answer(run: Run, *, seed: int = 0) -> Answer:
             alike.append(other.name)
     told = _with_interval(own, metric, best.value)
     text = f"Take {best.checkpoint} by {spoken(metric)}, {told}"
+    if best.checkpoint.startswith("step ") and own is None:
+        text = f"The best evaluation by {spoken(metric)} is of {best.checkpoint}, {told}; no checkpoint of it is here"
     if alike:
         text += f"; not distinguishable from {_list(alike)}"
     elif differences or (others and not unknown):
@@ -104,7 +116,7 @@ def answer(run: Run, *, seed: int = 0) -> Answer:
     ties = [name for name in best.ties if name not in alike]
     if ties:
         text += f"; {_list(ties)} {'has' if len(ties) == 1 else 'have'} the same value"
-    if unknown and not alike and not differences:
+    if unknown and own is not None and not alike and not differences:
         text += "; no predictions or matrices say how sure that is"
     return Answer(text + ".", best, tuple(alike), tuple(differences))
 
@@ -158,8 +170,10 @@ def _key(evaluations) -> Key | None:
     """The metric that decides: the first of PREFERRED, of the evaluation set without a name where there is one."""
     scores = [s for e in evaluations for s in e.scores if s.label is None and math.isfinite(s.value)]
     known = [s for s in scores if s.metric in PREFERRED]
-    if not known:
+    main = [s for s in known if not s.dataset]
+    if not known or (not main and len({s.dataset for s in known}) > 1):
         return None
+    known = main or known
     return min(known, key=lambda s: (s.split != "eval", _rank(s.metric), s.dataset != "", s.dataset)).name
 
 
@@ -170,7 +184,7 @@ def _finite(evaluations: dict[float, Scores], key: Key) -> dict[float, float]:
 
 def _name(step: float, checkpoints: Sequence[Checkpoint]) -> str:
     found = next((c.name for c in checkpoints if c.step == step), None)
-    return found or f"checkpoint-{step:.0f}"
+    return found or f"step {step:,.0f}"
 
 
 def _told(key: Key) -> str:

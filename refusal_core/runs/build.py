@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from refusal_core.runs.artefacts import Artefact
 from refusal_core.runs.best import best_of
+from refusal_core.runs.diverged import diverged_at
 from refusal_core.runs.gather import gather
 from refusal_core.runs.group import Group, checkpoint_folder
 from refusal_core.runs.join import resumed_at
@@ -16,17 +17,20 @@ from refusal_core.runs.recount import settled
 from refusal_core.runs.tables import MatrixTable, ReportTable, Table
 
 
-def make_runs(artefacts: Sequence[Artefact]) -> list[Run]:
-    """The runs in the natural order of their folders. Nothing is lost: every artefact is in one of them."""
-    return [_run(found) for found in gather(artefacts)]
+def make_runs(artefacts: Sequence[Artefact], root: str = ".") -> list[Run]:
+    """The runs in the natural order of their folders. Nothing is lost: every artefact is in one of them.
+
+    `root` is what the folder that was read is called: the name of a run that lies in it without a folder of its own.
+    """
+    return [_run(found, root) for found in gather(artefacts)]
 
 
-def _run(found: Group) -> Run:
+def _run(found: Group, root: str) -> Run:
     newest = found.states[-1] if found.states else None
     evaluations = evaluations_of(found.curves)
     loose = [a for a in found.others if checkpoint_folder(a.folder) is None]
     checkpoints, scores = place_by_value(found, checkpoints_of(found, evaluations), evaluations, loose)
-    best, wrong = best_of(newest.best if newest else None, evaluations, checkpoints)
+    best, wrong = best_of(newest.best if newest else None, evaluations, checkpoints, diverged_at(found.curves))
     if wrong:
         expected = f"the best {best.metric}: {wrong}"
         told = f"{best.checkpoint} with {best.value:.6g}"
@@ -35,7 +39,7 @@ def _run(found: Group) -> Run:
     _look_at_states(found, evaluations, checkpoints)
     checkpoints = [replace(c, tables=_tables(c.tables)) for c in checkpoints]
     return Run(
-        name=found.name or found.folder or ".",
+        name=(root + found.name[1:] if found.name.startswith(". (") else found.name) or found.folder or root,
         folder=found.folder,
         checkpoints=tuple(checkpoints),
         curves=found.curves,
@@ -96,7 +100,7 @@ def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     kept: list[Table] = []
     for table in tables:
         if isinstance(table, MatrixTable):
-            table = settled(table, reports)
+            table = settled(table, reports, [t for t in tables if isinstance(t, MatrixTable)])
         if not (isinstance(table, ReportTable) and any(_same(table, t) for t in kept if isinstance(t, ReportTable))):
             kept.append(table)
     return tuple(kept)

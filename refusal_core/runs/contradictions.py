@@ -68,7 +68,7 @@ def _two_rules(one: ReportTable, other: ReportTable) -> Iterator[Finding]:
         return
     digits = min((t.digits for t in (one, other) if t.digits is not None), default=6)
     pairs = [(row, rows[1][label]) for label, row in rows[0].items()]
-    if not all(a.support == b.support and _alike(a.recall, b.recall, digits) for a, b in pairs):
+    if not all(a.support == b.support and _alike(a.recall or 0.0, b.recall or 0.0, digits) for a, b in pairs):
         return
     for name, a in stated_averages(one).items():
         b = stated_averages(other).get(name)

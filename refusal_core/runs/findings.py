@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from refusal_core.runs import results
 from refusal_core.runs.contradictions import contradictions
 from refusal_core.runs.copies import copies
+from refusal_core.runs.diverged import first_step, signs_of, word
 from refusal_core.runs.model import Curve, Finding, Run
 from refusal_core.runs.own_evaluation import EVALUATED, TIMINGS
 
 _FEWEST = 3  # evaluations that a pattern is told from
 _RISE = 0.1  # of the lowest loss, that over-fitting is told from
-_HIDDEN = "logging_nan_inf_filter writes 0 for a loss that is NaN"
 
 
 def findings_of(runs: Sequence[Run]) -> list[Finding]:
@@ -29,47 +29,12 @@ def findings_of(runs: Sequence[Run]) -> list[Finding]:
 def of_run(run: Run) -> list[Finding]:
     """What was found while the run was put together, then what its curves say, then what its tables say."""
     own = [replace(f, run=run.name) for f in run.findings]
-    checks = (_diverged, _gradients, _constant, _overfitting, _resumed, _missing_evaluation, _not_finite)
+    checks = (_diverged, _gradients, _constant, _overfitting, _resumed, _missing_evaluation, *results.CHECKS)
     return own + [f for check in checks for f in check(run)] + contradictions(run)
 
 
-def diverged_at(run: Run) -> float | None:
-    """The first step by which the training had diverged; None when nothing says so."""
-    signs = [step for _, step, _ in _signs(run)]
-    return min(signs, default=None)
-
-
-def _signs(run: Run) -> list[tuple[Curve, float, str]]:
-    """(curve, step, what is wrong there) for each sign of divergence."""
-    signs = []
-    losses = [c.current() for c in _curves(run, "loss", "train")]
-    norms = [c.current() for c in _curves(run, "grad_norm", "train")]
-    evals = [c.current() for c in run.curves if c.metric == "loss" and c.split in EVALUATED]
-    for loss in losses:
-        if len(odd := loss.take(~np.isfinite(loss.values))):
-            signs.append((loss, _first(odd), f"{loss.key} is {_word(odd.values[0])}"))
-        zero = loss.take(loss.values == 0)
-        if not len(zero):
-            continue
-        for norm in norms:
-            both = np.isin(norm.steps, zero.steps) & ~np.isfinite(norm.values)
-            if both.any():
-                bad = norm.take(both)
-                told = f"{loss.key} is exactly 0 and {norm.key} {_word(bad.values[0])}; {_HIDDEN}"
-                signs.append((norm, _first(bad), told))
-        for evaluation in evals:
-            odd = evaluation.take(~np.isfinite(evaluation.values))
-            if len(odd) and _first(zero) <= odd.steps[-1]:
-                told = f"{loss.key} is exactly 0 while {evaluation.key} is {_word(odd.values[0])}; {_HIDDEN}"
-                signs.append((loss, min(_first(zero), _first(odd)), told))
-    for evaluation in evals:
-        if len(odd := evaluation.take(~np.isfinite(evaluation.values))):
-            signs.append((evaluation, _first(odd), f"{evaluation.key} is {_word(odd.values[0])}"))
-    return signs
-
-
 def _diverged(run: Run) -> Iterator[Finding]:
-    signs = sorted(_signs(run), key=lambda sign: sign[1])
+    signs = signs_of(run.curves)
     if not signs:
         return
     curve, step, _ = signs[0]
@@ -88,7 +53,7 @@ def _diverged(run: Run) -> Iterator[Finding]:
 
 def _gradients(run: Run) -> Iterator[Finding]:
     """Gradient norms that are not finite while the loss goes on: an overflow, which the scaler skips."""
-    if _signs(run):
+    if signs_of(run.curves):
         return
     for norm in _curves(run, "grad_norm", "train"):
         odd = norm.current().take(~np.isfinite(norm.current().values))
@@ -96,7 +61,7 @@ def _gradients(run: Run) -> Iterator[Finding]:
             yield Finding(
                 "grad_norm_not_finite",
                 run.name,
-                f"{norm.file}, step {_first(odd):,.0f}",
+                f"{norm.file}, step {first_step(odd):,.0f}",
                 "finite gradient norms",
                 f"{len(odd):,} of {len(norm.current()):,} are not finite; the loss stays finite and above 0",
                 "a single overflow in half precision is skipped by the scaler; many of them ask for bfloat16",
@@ -126,29 +91,39 @@ def _constant(run: Run) -> Iterator[Finding]:
 
 
 def _overfitting(run: Run) -> Iterator[Finding]:
-    """From where the evaluation's loss rises for good while that of the training falls."""
-    for curve in run.curves:
-        if curve.metric != "loss" or curve.split != "eval":
-            continue
-        current = curve.current()
-        current = current.take(np.isfinite(current.values) & np.isfinite(current.steps))
-        if len(current) < _FEWEST + 1:
-            continue
-        at = int(np.argmin(current.values))
-        lowest, onset = float(current.values[at]), float(current.steps[at])
-        after = current.values[at + 1 :]
-        rise = float(np.median(after[-_FEWEST:])) - lowest if len(after) >= _FEWEST else 0.0
-        if rise <= _RISE * abs(lowest) or not _falls(run, onset):
-            continue
-        yield Finding(
-            "overfitting",
-            run.name,
-            f"{curve.file}, from step {onset:,.0f}",
-            f"{curve.key} near its lowest, {lowest:.4f}",
-            f"it rises to {current.values[-1]:.4f} at step {current.steps[-1]:,.0f} while the training loss falls"
-            + _while_accuracy(run, curve.dataset, onset),
-            f"take a checkpoint near step {onset:,.0f}, or stop early",
-        )
+    """From where the evaluation's loss rises for good while that of the training falls; all evaluation sets in one."""
+    rising = [found for curve in run.curves if (found := _rises(run, curve)) is not None]
+    if not rising:
+        return
+    onset = min(at for at, _, _ in rising)
+    _, curve, lowest = next(found for found in rising if found[0] == onset)
+    current = curve.current()
+    others = [c.key for _, c, _ in rising if c is not curve]
+    yield Finding(
+        "overfitting",
+        run.name,
+        f"{curve.file}, from step {onset:,.0f}",
+        f"{curve.key} near its lowest, {lowest:.4f}",
+        f"it rises to {current.values[-1]:.4f} at step {current.steps[-1]:,.0f} while the training loss falls"
+        + _while_accuracy(run, curve.dataset, onset)
+        + (f"; so do {', '.join(others[:8])}" if others else ""),
+        f"take a checkpoint near step {onset:,.0f}, or stop early",
+    )
+
+
+def _rises(run: Run, curve: Curve) -> tuple[float, Curve, float] | None:
+    """(onset, curve, lowest value) of an evaluation loss that only rises after its lowest point."""
+    if curve.metric != "loss" or curve.split != "eval":
+        return None
+    current = curve.current()
+    current = current.take(np.isfinite(current.values) & np.isfinite(current.steps))
+    if len(current) < _FEWEST + 1:
+        return None
+    at = int(np.argmin(current.values))
+    lowest, after = float(current.values[at]), current.values[at + 1 :]
+    rise = float(np.median(after[-_FEWEST:])) - lowest if len(after) >= _FEWEST else 0.0
+    onset = float(current.steps[at])
+    return (onset, curve, lowest) if rise > _RISE * abs(lowest) and _falls(run, onset) else None
 
 
 def _falls(run: Run, onset: float) -> bool:
@@ -157,6 +132,8 @@ def _falls(run: Run, onset: float) -> bool:
         current = loss.current()
         current = current.take(np.isfinite(current.values))
         before, after = current.values[current.steps <= onset], current.values[current.steps > onset]
+        if not len(before):  # logged too seldom to say more than that it falls from there
+            before, after = after[:1], after[1:]
         if len(before) and len(after):
             return float(np.median(after[-_FEWEST:])) < float(np.median(before[-_FEWEST:]))
     return False
@@ -215,23 +192,6 @@ def _missing_evaluation(run: Run) -> Iterator[Finding]:
         yield Finding("missing_evaluation", run.name, names, "an evaluation at the step of each", told, fix)
 
 
-def _not_finite(run: Run) -> Iterator[Finding]:
-    """Results that are no numbers."""
-    places = [*run.scores, *(c.metrics for c in run.checkpoints if c.metrics)]
-    for scores in places:
-        odd = [s for s in scores.scores if not np.isfinite(s.value)]
-        if odd and not any(c.file == scores.file and c.split in EVALUATED for c in run.curves):
-            told = ", ".join(f"{s.key} is {_word(s.value)}" for s in odd[:6])
-            yield Finding(
-                "not_a_number",
-                run.name,
-                scores.file,
-                "numbers",
-                told,
-                "it is shown as not a number and sorts last; write nothing where nothing was measured",
-            )
-
-
 def _curves(run: Run, metric: str, split: str) -> list[Curve]:
     return [c for c in run.curves if c.metric == metric and c.split == split]
 
@@ -239,12 +199,3 @@ def _curves(run: Run, metric: str, split: str) -> list[Curve]:
 def _evaluated(run: Run) -> list[Curve]:
     plain = [c for c in run.curves if c.split in EVALUATED and c.label is None and c.metric not in TIMINGS]
     return [c for c in plain if len(c.current())]
-
-
-def _first(curve: Curve) -> float:
-    known = curve.steps[np.isfinite(curve.steps)]
-    return float(known.min()) if len(known) else float("nan")
-
-
-def _word(value: float | NDArray) -> str:
-    return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -154,7 +154,8 @@ def place_by_value(
         if at is None:
             stay.append(scores)
             continue
-        note = f"{scores.file} is its evaluation, by value" + ("" if stamped else ", not by its epoch stamp")
+        what = f"the evaluation after the training in {scores.file}" if scores in after else scores.file
+        note = f"{what} is its own, by value" + ("" if stamped else ", not by its epoch stamp")
         placed[at] = replace(
             placed[at],
             metrics=merged(placed[at].metrics, scores),

@@ -45,11 +45,14 @@ def of_report(table: ReportTable) -> Recount:
             continue
         zeros = [value or 0.0 for value in found]
         values[f"macro_{score}"] = float(np.mean(zeros))
-        if any(undefined) and not all(undefined):
-            kept = [value for value, odd in zip(zeros, undefined, strict=True) if not odd]
+        kept = [value for value, odd in zip(zeros, undefined, strict=True) if not odd]
+        if len(kept) < len(zeros) and kept:
             left_out[f"macro_{score}"] = float(np.mean(kept))
         if known and total > 0:
             values[f"weighted_{score}"] = float(np.average(zeros, weights=supports))
+            weights = [support for support, odd in zip(supports, undefined, strict=True) if not odd]
+            if len(kept) < len(zeros) and sum(weights):
+                left_out[f"weighted_{score}"] = float(np.average(kept, weights=weights))
     if known and total > 0 and all(row.recall is not None or not row.support for row in table.classes):
         # Recall times support is a whole number of right answers, which rounding hides: it is rounded back.
         rights = [round((row.recall or 0.0) * row.support) for row in table.classes]
@@ -88,13 +91,22 @@ def stated_averages(table: ReportTable) -> dict[str, float]:
     return found
 
 
-def settled(matrix: MatrixTable, reports: Sequence[ReportTable]) -> MatrixTable:
-    """The matrix with its axes named, where a report beside it has the sums of just one of them as its supports."""
+def settled(
+    matrix: MatrixTable, reports: Sequence[ReportTable], matrices: Sequence[MatrixTable] = ()
+) -> MatrixTable:
+    """The matrix with its axes named, where a report beside it has the sums of just one of them as its supports.
+
+    Or where another matrix with the same counts names them.
+    """
     if matrix.rows != "unknown" or matrix.counted != "counts":
         return matrix
+    for other in matrices:
+        if other.rows != "unknown" and np.array_equal(other.values, matrix.values):
+            told = f"the same counts as in {other.file}"
+            return replace(matrix, rows=other.rows, columns=other.columns, axes_from=told)
     for report in reports:
         supports = supports_of(report, matrix)
-        if supports is None:
+        if supports is None or (report.split and matrix.split and report.split != matrix.split):
             continue
         rows, columns = (np.array_equal(matrix.values.sum(axis=axis), supports) for axis in (1, 0))
         if rows != columns:
