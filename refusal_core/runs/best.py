@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refusal_core.errors import RefusalCoreError
 from refusal_core.metrics.compare import PairedDifference, paired, unpaired
 from refusal_core.metrics.intervals import Interval, Rate, format_rate, rate
 from refusal_core.metrics.metric import Metric
 from refusal_core.runs.artefacts import Stated
-from refusal_core.runs.model import Best, Checkpoint, Run, Score, Scores
-from refusal_core.runs.own_evaluation import TIMINGS
+from refusal_core.runs.group import step_of
+from refusal_core.runs.model import Best, Checkpoint, Run, Score
+from refusal_core.runs.own_evaluation import TIMINGS, Evaluations, Key
 from refusal_core.runs.tables import MatrixTable
 
 PREFERRED = ("macro_f1", "weighted_f1", "f1", "balanced_accuracy", "mcc", "accuracy", "roc_auc", "loss")
@@ -22,7 +24,7 @@ _SPOKEN = {"macro_f1": "macro F1", "weighted_f1": "weighted F1", "f1": "F1", "mc
 _LOWER = ("loss", "error", "wer", "cer", "perplexity", "brier", "ece", "mae", "mse", "rmse")
 _COMPARED = 12  # checkpoints that the best one is compared with: the nearest by value
 
-Key = tuple[str, str, str, str | None]
+_MOST_TIES = 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def spoken(metric: str) -> str:
 
 def best_of(
     stated: Stated | None,
-    evaluations: dict[float, Scores],
+    evaluations: Evaluations,
     checkpoints: Sequence[Checkpoint],
     diverged: float | None = None,
 ) -> tuple[Best | None, str]:
@@ -62,20 +64,27 @@ def best_of(
         found = _of_stated(stated, evaluations, checkpoints)
         if found is not None:
             return found
-    if diverged is not None:
-        evaluations = {step: scores for step, scores in evaluations.items() if step < diverged}
-        checkpoints = [c for c in checkpoints if c.step is None or c.step < diverged]
-    saved = {float(c.step): c.metrics for c in checkpoints if c.step is not None and c.metrics and c.folder}
-    among, unit = (saved, "saved") if _key(saved.values()) else (evaluations, "evaluated")
-    key = _key(among.values())
-    if key is None:
+    before = evaluations.until(diverged)
+    saved = [c for c in checkpoints if c.folder and c.step is not None and c.metrics]
+    saved = [c for c in saved if diverged is None or c.step < diverged]
+    of_saved = [s.name for c in saved for s in c.metrics.scores if math.isfinite(s.value)]
+    key = _deciding(of_saved)
+    if key is not None:
+        found = [(float(c.step), s.value) for c in saved for s in c.metrics.scores if s.name == key]
+        steps, values = (np.array(column) for column in zip(*found, strict=True))
+        unit = "saved checkpoint"
+    else:
+        key = _deciding(before.finite())
+        steps, values = before.values(key) if key else (np.empty(0), np.empty(0))
+        unit = "evaluation"
+    steps, values = steps[np.isfinite(values)], values[np.isfinite(values)]
+    if key is None or not len(values):
         return None, ""
-    values = _finite(among, key)
     greater = greater_is_better(key[2])
-    top = max(values.values()) if greater else min(values.values())
-    steps = [step for step, value in values.items() if value == top]
-    names = [_name(step, checkpoints) for step in steps]
-    how = f"chosen here among the {len(values):,} {unit} ones: the training states none"
+    top = float(values.max() if greater else values.min())
+    names = [_name(step, checkpoints) for step in steps[values == top][:_MOST_TIES]]
+    until = "" if diverged is None else f" before it diverged at step {diverged:,.0f}"
+    how = f"chosen here from {len(values):,} {unit}{"s" * (len(values) != 1)}{until}: the training states none"
     return Best(names[0], _told(key), greater, top, tuple(names[1:]), how), ""
 
 
@@ -121,41 +130,36 @@ def answer(run: Run, *, seed: int = 0) -> Answer:
     return Answer(text + ".", best, tuple(alike), tuple(differences))
 
 
-def _of_stated(
-    stated: Stated, evaluations: dict[float, Scores], checkpoints: Sequence[Checkpoint]
-) -> tuple[Best, str] | None:
-    from refusal_core.runs.group import step_of
-
+def _of_stated(stated: Stated, evaluations: Evaluations, checkpoints: Sequence[Checkpoint]) -> tuple[Best, str] | None:
     step = stated.step if stated.step is not None else step_of(stated.checkpoint or "")
-    hits = [
-        (at, score) for at, scores in evaluations.items() for score in scores.scores if _near(score.value, stated.value)
-    ]
-    hits = [(at, score) for at, score in hits if score.metric not in TIMINGS]
-    at_step = [hit for hit in hits if step is not None and hit[0] == step] or hits
-    if not at_step:
+    hits: list[tuple[float, Key]] = []
+    for key in evaluations.finite():
+        if key[2] not in TIMINGS:
+            steps, values = evaluations.values(key)
+            hits += [(float(at), key) for at in steps[_near(values, stated.value)]]
+    hits = [hit for hit in hits if hit[0] == step] or hits
+    if not hits:
         return None
-    at, score = min(at_step, key=lambda hit: (hit[1].label is not None, _rank(hit[1].metric), hit[0]))
-    key = score.name
-    values = _finite(evaluations, key)
+    at, key = min(hits, key=lambda hit: (hit[1][3] is not None, _rank(hit[1][2]), hit[0]))
+    steps, values = evaluations.values(key)
     greater = greater_is_better(key[2])
-    if not _known(key[2]) and len(set(values.values())) > 1:
-        greater = stated.value > min(values.values())
-    top = max(values.values()) if greater else min(values.values())
-    until = {s: v for s, v in values.items() if _near(v, stated.value)}
+    if not _known(key[2]) and np.ptp(values) > 0:
+        greater = stated.value > values.min()
+    top, bottom = (values.max(), values.min()) if greater else (values.min(), values.max())
     name = stated.checkpoint or _name(at, checkpoints)
-    ties = tuple(n for s in until if s != at and (n := _name(s, checkpoints)) != name)
+    equal = steps[_near(values, stated.value) & (steps != at)][:_MOST_TIES]
+    ties = tuple(n for s in equal if (n := _name(s, checkpoints)) != name)
     wrong = ""
     if not _near(top, stated.value):
-        where = next(s for s, v in values.items() if v == top)
-        order = "highest" if greater else "lowest"
-        wrong = f"the {order} {_told(key)} is {top:.6g}, at step {where:,.0f}"
-        if _near(stated.value, min(values.values()) if greater else max(values.values())):
+        where = steps[values == top][0]
+        wrong = f"the {'highest' if greater else 'lowest'} {_told(key)} is {top:.6g}, at step {where:,.0f}"
+        if _near(bottom, stated.value):
             wrong += ", and the stated one is the worst of all"
     return Best(name, _told(key), greater, stated.value, ties, "stated by the training"), wrong
 
 
-def _near(a: float, b: float) -> bool:
-    return math.isfinite(a) and abs(a - b) <= 1e-9 * max(1.0, abs(b))
+def _near(values: NDArray[np.float64] | float, value: float) -> NDArray[np.bool_]:
+    return np.abs(values - value) <= 1e-9 * max(1.0, abs(value))
 
 
 def _known(metric: str) -> bool:
@@ -166,20 +170,13 @@ def _rank(metric: str) -> int:
     return PREFERRED.index(metric) if metric in PREFERRED else len(PREFERRED)
 
 
-def _key(evaluations) -> Key | None:
-    """The metric that decides: the first of PREFERRED, of the evaluation set without a name where there is one."""
-    scores = [s for e in evaluations for s in e.scores if s.label is None and math.isfinite(s.value)]
-    known = [s for s in scores if s.metric in PREFERRED]
-    main = [s for s in known if not s.dataset]
-    if not known or (not main and len({s.dataset for s in known}) > 1):
+def _deciding(keys: Sequence[Key]) -> Key | None:
+    """The first of PREFERRED, of the main evaluation set; None where several have names and none is the main one."""
+    known = [key for key in keys if key[3] is None and key[2] in PREFERRED]
+    main = [key for key in known if not key[1]]
+    if not known or (not main and len({key[1] for key in known}) > 1):
         return None
-    known = main or known
-    return min(known, key=lambda s: (s.split != "eval", _rank(s.metric), s.dataset != "", s.dataset)).name
-
-
-def _finite(evaluations: dict[float, Scores], key: Key) -> dict[float, float]:
-    found = {step: s.value for step, e in evaluations.items() for s in e.scores if s.name == key}
-    return {step: value for step, value in found.items() if math.isfinite(value)}
+    return min(main or known, key=lambda key: (key[0] != "eval", _rank(key[2])))
 
 
 def _name(step: float, checkpoints: Sequence[Checkpoint]) -> str:

@@ -11,8 +11,8 @@ from refusal_core.runs.diverged import diverged_at
 from refusal_core.runs.gather import gather
 from refusal_core.runs.group import Group, checkpoint_folder
 from refusal_core.runs.join import resumed_at
-from refusal_core.runs.model import Checkpoint, Run, Scores
-from refusal_core.runs.own_evaluation import checkpoints_of, evaluations_of, place_by_value
+from refusal_core.runs.model import Checkpoint, Run
+from refusal_core.runs.own_evaluation import Evaluations, checkpoints_of, place_by_value
 from refusal_core.runs.recount import settled
 from refusal_core.runs.tables import MatrixTable, ReportTable, Table
 
@@ -27,7 +27,7 @@ def make_runs(artefacts: Sequence[Artefact], root: str = ".") -> list[Run]:
 
 def _run(found: Group, root: str) -> Run:
     newest = found.states[-1] if found.states else None
-    evaluations = evaluations_of(found.curves)
+    evaluations = Evaluations(found.curves)
     loose = [a for a in found.others if checkpoint_folder(a.folder) is None]
     checkpoints, scores = place_by_value(found, checkpoints_of(found, evaluations), evaluations, loose)
     best, wrong = best_of(newest.best if newest else None, evaluations, checkpoints, diverged_at(found.curves))
@@ -64,7 +64,7 @@ def _settings(found: Group) -> dict[str, object]:
     return settings
 
 
-def _look_at_states(found: Group, evaluations: dict[float, Scores], checkpoints: Sequence[Checkpoint]) -> None:
+def _look_at_states(found: Group, evaluations: Evaluations, checkpoints: Sequence[Checkpoint]) -> None:
     for state in found.states:
         if not state.rows:
             at = "" if state.step is None else f" at step {state.step:,}"
@@ -89,7 +89,7 @@ def _look_at_states(found: Group, evaluations: dict[float, Scores], checkpoints:
             "missing_evaluation",
             f"{newest.file}, step {newest.step:,}",
             f"an evaluation of the last weights, at step {newest.step:,}",
-            f"the last one of the training is at step {max(evaluations):,.0f}",
+            f"the last one of the training is at step {evaluations.steps[-1]:,.0f}",
             "evaluate them on their own before they are compared",
         )
 
@@ -108,5 +108,3 @@ def _tables(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 def _same(a: ReportTable, b: ReportTable) -> bool:
     return (a.name, a.split, a.classes, a.averages, a.accuracy) == (b.name, b.split, b.classes, b.averages, b.accuracy)
-
-

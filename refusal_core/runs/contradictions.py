@@ -70,21 +70,27 @@ def _two_rules(one: ReportTable, other: ReportTable) -> Iterator[Finding]:
     pairs = [(row, rows[1][label]) for label, row in rows[0].items()]
     if not all(a.support == b.support and _alike(a.recall or 0.0, b.recall or 0.0, digits) for a, b in pairs):
         return
+    told = []
     for name, a in stated_averages(one).items():
         b = stated_averages(other).get(name)
         if b is None or _alike(a, b, digits):
             continue
         rules = [_rule_of(table, name, value) for table, value in ((one, a), (other, b))]
         if None not in rules and rules[0] != rules[1]:
-            yield _contradiction(
-                f"{one.file} and {other.file}: {_spoken(name)}",
-                f"one rule for 0/0: {_number(a)} where it {rules[0]}",
-                f"{_number(b)} where it {rules[1]}, of the same predictions",
-                _RULE,
-            )
+            told.append((name, a, b, rules))
         elif name in ("accuracy", "weighted_f1", "macro_f1"):
             where = f"{other.file}: {_spoken(name)}"
             yield _contradiction(where, f"{_number(a)} by {one.file}", _number(b), _RECOMPUTE)
+    if told:
+        name, a, b, rules = next((each for each in told if each[0] == "macro_f1"), told[0])
+        others = [_spoken(each[0]) for each in told if each[0] != name]
+        also = f"; {', '.join(others)} differ likewise" if others else ""
+        yield _contradiction(
+            f"{one.file} and {other.file}: {_spoken(name)}",
+            f"one rule for 0/0: {_number(a)} where it {rules[0]}",
+            f"{_number(b)} where it {rules[1]}, of the same predictions{also}",
+            _RULE,
+        )
 
 
 def _rule_of(table: ReportTable, name: str, value: float) -> str | None:

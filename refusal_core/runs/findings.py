@@ -10,7 +10,7 @@ import numpy as np
 from refusal_core.runs import results
 from refusal_core.runs.contradictions import contradictions
 from refusal_core.runs.copies import copies
-from refusal_core.runs.diverged import first_step, signs_of, word
+from refusal_core.runs.diverged import first_step, signs_of
 from refusal_core.runs.model import Curve, Finding, Run
 from refusal_core.runs.own_evaluation import EVALUATED, TIMINGS
 

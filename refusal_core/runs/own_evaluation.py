@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refusal_core.runs.artefacts import Artefact
 from refusal_core.runs.group import Group, checkpoint_folder, checkpoint_order, step_of
@@ -13,10 +14,66 @@ from refusal_core.runs.model import Checkpoint, Curve, Score, Scores
 
 EVALUATED = ("eval", "test")
 TIMINGS = ("runtime", "samples_per_second", "steps_per_second", "samples", "model_preparation_time")
+Key = tuple[str, str, str, str | None]
 _MATCH = 1e-6  # relative: values of one evaluation are written in full in every file of the Trainer
 
 
-def checkpoints_of(found: Group, evaluations: dict[float, Scores]) -> list[Checkpoint]:
+class Evaluations:
+    """What was measured at each step of a training, after the rows that a later one stands for are gone.
+
+    Kept as the curves they are: a long training has a million of them, and few are ever asked for.
+    """
+
+    def __init__(self, curves: Iterable[Curve]) -> None:
+        self._curves = [c.current() for c in curves if c.split in EVALUATED]
+        self._curves = [c.take(np.isfinite(c.steps)) for c in self._curves]
+        self.steps: NDArray[np.float64] = np.unique(np.concatenate([c.steps for c in self._curves] or [np.empty(0)]))
+
+    def __bool__(self) -> bool:
+        return len(self.steps) > 0
+
+    def __contains__(self, step: float) -> bool:
+        return bool(np.isin(step, self.steps))
+
+    def until(self, step: float | None) -> Evaluations:
+        """Those before a step; all of them without one."""
+        return self if step is None else Evaluations(c.take(c.steps < step) for c in self._curves)
+
+    def finite(self) -> list[Key]:
+        """The names that have a finite value."""
+        return [c.name for c in self._curves if np.isfinite(c.values).any()]
+
+    def values(self, key: Key) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Steps and finite values of a name."""
+        for curve in self._curves:
+            if curve.name == key:
+                finite = np.isfinite(curve.values)
+                return curve.steps[finite], curve.values[finite]
+        return np.empty(0), np.empty(0)
+
+    def at(self, step: float) -> Scores | None:
+        """The evaluation of one step."""
+        rows = [(c, int(place[-1])) for c in self._curves if len(place := np.flatnonzero(c.steps == step))]
+        if not rows:
+            return None
+        scores = tuple(Score(c.metric, c.split, c.dataset, c.label, c.key, float(c.values[i])) for c, i in rows)
+        epochs = [float(c.epochs[i]) for c, i in rows if np.isfinite(c.epochs[i])]
+        return Scores(rows[0][0].file, scores, float(step), epochs[0] if epochs else None, items_behind(scores))
+
+    def having(self, scores: Scores) -> tuple[float, ...]:
+        """The steps whose evaluation has exactly these values; none where they share no finite number."""
+        mine = {name: v for name, v in measures(scores, "eval").items() if np.isfinite(v)}
+        fits, against = np.empty(0), np.empty(0)
+        for curve in self._curves:
+            name = (curve.dataset, curve.metric, curve.label)
+            if curve.split != "eval" or name not in mine:
+                continue
+            near = np.abs(curve.values - mine[name]) <= _MATCH * np.maximum(1.0, np.abs(curve.values))
+            fits, against = np.union1d(fits, curve.steps[near]), np.union1d(against, curve.steps[~near])
+        return tuple(float(step) for step in np.setdiff1d(fits, against))
+
+
+def checkpoints_of(found: Group, evaluations: Evaluations) -> list[Checkpoint]:
     """By step, those without a number last; the one that the training calls the best too, when it is not there."""
     folders = sorted({f for a in found.artefacts if (f := checkpoint_folder(a.folder))}, key=checkpoint_order)
     checkpoints = [_checkpoint(found, folder, evaluations) for folder in folders]
@@ -25,33 +82,11 @@ def checkpoints_of(found: Group, evaluations: dict[float, Scores]) -> list[Check
         name = best.checkpoint if best else None
         if name and step_of(name) is not None:
             if all(checkpoint.step != step_of(name) for checkpoint in checkpoints):
-                metrics = evaluations.get(float(step_of(name)))
+                metrics = evaluations.at(float(step_of(name)))
                 note = f"not in the folder: {state.file} names it as the best one"
                 checkpoints.append(Checkpoint(name, "", step_of(name), metrics, notes=(note,)))
             break
     return sorted(checkpoints, key=lambda c: checkpoint_order(c.name))
-
-
-def evaluations_of(curves: Iterable[Curve]) -> dict[float, Scores]:
-    """What was measured at each step of the training, after the rows that a later one stands for are gone."""
-    rows: dict[float, list[Score]] = {}
-    files: dict[float, str] = {}
-    epochs: dict[float, float] = {}
-    for curve in curves:
-        if curve.split not in EVALUATED:
-            continue
-        current = curve.current()
-        for step, value, epoch in zip(current.steps, current.values, current.epochs, strict=True):
-            if np.isfinite(step):
-                score = Score(curve.metric, curve.split, curve.dataset, curve.label, curve.key, float(value))
-                rows.setdefault(float(step), []).append(score)
-                files.setdefault(float(step), curve.file)
-                if np.isfinite(epoch):
-                    epochs[float(step)] = float(epoch)
-    return {
-        step: Scores(files[step], tuple(scores), step, epochs.get(step), items_behind(scores))
-        for step, scores in sorted(rows.items())
-    }
 
 
 def items_behind(scores: Iterable[Score]) -> int | None:
@@ -80,18 +115,6 @@ def measures(scores: Scores, split: str | None = None) -> dict[tuple[str, str, s
     }
 
 
-def step_by_value(scores: Scores, evaluations: dict[float, Scores]) -> tuple[float, ...]:
-    """The steps whose evaluation has exactly these values; none where they share fewer than one finite number."""
-    mine = {name: v for name, v in measures(scores, "eval").items() if np.isfinite(v)}
-    found = []
-    for step, evaluation in evaluations.items():
-        theirs = measures(evaluation, "eval")
-        common = mine.keys() & theirs.keys()
-        if common and all(abs(mine[n] - theirs[n]) <= _MATCH * max(1.0, abs(theirs[n])) for n in common):
-            found.append(step)
-    return tuple(found)
-
-
 def merged(metrics: Scores | None, more: Scores) -> Scores:
     """`metrics` with the numbers of `more` that it lacks."""
     if metrics is None:
@@ -101,15 +124,15 @@ def merged(metrics: Scores | None, more: Scores) -> Scores:
     return replace(metrics, scores=metrics.scores + new, n=metrics.n or more.n)
 
 
-def _checkpoint(found: Group, folder: str, evaluations: dict[float, Scores]) -> Checkpoint:
+def _checkpoint(found: Group, folder: str, evaluations: Evaluations) -> Checkpoint:
     inside = [a for a in found.others if checkpoint_folder(a.folder) == folder]
     states = [s for s in found.states if checkpoint_folder(s.folder) == folder]
     step = step_of(folder)
     at = step if step is not None else states[-1].step if states else None
-    metrics = evaluations.get(float(at)) if at is not None else None
+    metrics = evaluations.at(float(at)) if at is not None else None
     notes = []
     if metrics is not None:
-        own = next((evaluations_of(s.curves).get(float(at)) for s in states), None)
+        own = next((Evaluations(s.curves).at(float(at)) for s in states), None)
         if states and own is None:
             notes.append(f"its own state lacks its evaluation, which is in {metrics.file}")
         elif own is not None:
@@ -129,7 +152,7 @@ def _checkpoint(found: Group, folder: str, evaluations: dict[float, Scores]) -> 
 
 
 def place_by_value(
-    found: Group, checkpoints: Sequence[Checkpoint], evaluations: dict[float, Scores], loose: Sequence[Artefact]
+    found: Group, checkpoints: Sequence[Checkpoint], evaluations: Evaluations, loose: Sequence[Artefact]
 ) -> tuple[list[Checkpoint], list[Scores]]:
     """Results of the whole folder go to the checkpoint whose values they have; what fits none stays with the run.
 
@@ -141,12 +164,12 @@ def place_by_value(
     told: dict[float, list[Scores]] = {}
     after = [s for state in found.states[-1:] for s in state.after_training]
     for scores in [a.scores for a in loose if a.scores] + after:
-        steps = step_by_value(scores, evaluations)
+        steps = evaluations.having(scores)
         if not steps:
             if scores not in after or measures(scores):
                 stay.append(scores)
             continue
-        stamped = [s for s in steps if scores.epoch is None or _same_epoch(scores.epoch, evaluations[s].epoch)]
+        stamped = [s for s in steps if scores.epoch is None or _same_epoch(scores.epoch, evaluations.at(s).epoch)]
         step = stamped[-1] if stamped else steps[0]
         if not stamped:
             told.setdefault(step, []).append(scores)
@@ -163,7 +186,7 @@ def place_by_value(
         )
     for step, of_step in told.items():
         files = ", ".join(dict.fromkeys(scores.file for scores in of_step))
-        epoch = evaluations[step].epoch
+        epoch = evaluations.at(step).epoch
         found.find(
             "epoch_mismatch",
             files,

@@ -91,15 +91,15 @@ def stated_averages(table: ReportTable) -> dict[str, float]:
     return found
 
 
-def settled(
-    matrix: MatrixTable, reports: Sequence[ReportTable], matrices: Sequence[MatrixTable] = ()
-) -> MatrixTable:
+def settled(matrix: MatrixTable, reports: Sequence[ReportTable], matrices: Sequence[MatrixTable] = ()) -> MatrixTable:
     """The matrix with its axes named, where a report beside it has the sums of just one of them as its supports.
 
     Or where another matrix with the same counts names them.
     """
     if matrix.rows != "unknown" or matrix.counted != "counts":
         return matrix
+    if np.array_equal(matrix.values, matrix.values.T):
+        return replace(matrix, rows="true", columns="predicted", axes_from="it is symmetric: both ways say the same")
     for other in matrices:
         if other.rows != "unknown" and np.array_equal(other.values, matrix.values):
             told = f"the same counts as in {other.file}"
@@ -112,9 +112,7 @@ def settled(
         if rows != columns:
             true, side = ("true", "row") if rows else ("predicted", "column")
             other = "predicted" if rows else "true"
-            return replace(
-                matrix, rows=true, columns=other, axes_from=f"{side} sums are the supports of {report.file}"
-            )
+            return replace(matrix, rows=true, columns=other, axes_from=f"{side} sums are the supports of {report.file}")
     return matrix
 
 

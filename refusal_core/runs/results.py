@@ -1,4 +1,4 @@
-"""What results files and matrices leave open: no numbers, parts of an evaluation, splits far apart, axes without a name."""
+"""What results and matrices leave open: no numbers, parts of an evaluation, splits far apart, axes without names."""
 
 from __future__ import annotations
 
