@@ -84,7 +84,7 @@ def best_of(
     top = float(values.max() if greater else values.min())
     names = [_name(step, checkpoints) for step in steps[values == top][:_MOST_TIES]]
     until = "" if diverged is None else f" before it diverged at step {diverged:,.0f}"
-    how = f"chosen here from {len(values):,} {unit}{"s" * (len(values) != 1)}{until}: the training states none"
+    how = f"chosen here from {len(values):,} {unit}{'s' * (len(values) != 1)}{until}: the training states none"
     return Best(names[0], _told(key), greater, top, tuple(names[1:]), how), ""
 
 
