@@ -15,6 +15,12 @@ from refusal_core.runs.group import Group, by_history, checkpoint_folder, join_s
 from refusal_core.runs.join import chained, with_times
 from refusal_core.runs.model import Curve
 
+_FEWEST = 3  # equal values that tell the training of a log from elsewhere
+_KINDS_OF_FILES = frozenset(
+    ("eval", "evaluation", "events", "figures", "log", "logs", "metrics", "plots", "predictions", "report", "reports")
+    + ("result", "results", "runs", "tb", "tensorboard", "test", "validation")
+)
+
 
 def gather(artefacts: Sequence[Artefact]) -> list[Group]:
     """One Group a training, in the natural order of their folders."""
@@ -39,9 +45,13 @@ def gather(artefacts: Sequence[Artefact]) -> list[Group]:
 def _join_history(groups: list[Group], history: Artefact) -> bool:
     """Put a history to the training whose values it has, else to the only one of its folder; False where none is."""
     near = nearest(groups, history.folder, lambda g: bool(g.states))
+    words = [(found, compare(history.curves, found.curves)) for found in near or groups if found.states]
     if not near:
+        words = [
+            (found, agreement) for found, agreement in words if agreement.equal >= _FEWEST and agreement.word == "agree"
+        ]
+    if not words:
         return False
-    words = [(found, compare(history.curves, found.curves)) for found in near]
     for found, agreement in words:
         if agreement.word == "agree":
             found.histories.append(history)
@@ -75,7 +85,10 @@ def _faint(curve: Curve, attempt: int) -> Curve:
 
 
 def nearest(groups: Sequence[Group], folder: str, wanted: Callable[[Group], bool]) -> list[Group]:
-    """The wanted groups of the folder itself, else of the nearest one above; else the only one below one above."""
+    """The wanted groups of the folder itself, else of the nearest one above.
+
+    From a folder that is named after what is in it ("logs", "results"), also the only one beside it.
+    """
     folder = run_folder(folder)
     above = [folder]
     while above[-1]:
@@ -84,9 +97,9 @@ def nearest(groups: Sequence[Group], folder: str, wanted: Callable[[Group], bool
         found = [g for g in groups if g.folder == place and wanted(g)]
         if found:
             return found
-    for place in above:
-        below = [g for g in groups if (not place or g.folder.startswith(place + "/")) and wanted(g)]
-        if below:
+    for inner, place in zip(above, above[1:], strict=False):
+        if inner[len(place) :].strip("/").lower() in _KINDS_OF_FILES:
+            below = [g for g in groups if (not place or g.folder.startswith(place + "/")) and wanted(g)]
             return below if len(below) == 1 else []
     return []
 
