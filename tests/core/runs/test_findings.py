@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refusal_core.metrics.report import report_from_matrix
+from refusal_core.runs.by_class import class_scores
 from refusal_core.runs.contradictions import contradictions
 from refusal_core.runs.model import Run
 from refusal_core.runs.recount import settled
@@ -246,3 +247,22 @@ def test_one_answer_to_everything(tmp_path):
     matrix = {"labels": ["a", "b"], "matrix": [[5, 0], [7, 0]], "rows": "true", "columns": "predicted"}
     write_json(tmp_path / "m.json", matrix)
     assert '"a" for all 12 items' in of_kind(seen(tmp_path)[1], "one_class_predicted").found
+
+
+@settings(max_examples=80)
+@given(st.lists(st.integers(0, 80), min_size=9, max_size=9), st.sampled_from([None, 2, 3, 4]))
+def test_scores_of_a_class_are_counted_back_only_where_they_are_certain(cells, digits):
+    values, labels = np.array(cells).reshape(3, 3), ("a", "b", "c")
+    if not values.sum():
+        return
+    exact = report_from_matrix(values, labels).classes
+    assert class_scores(matrix_of(values, labels)) == exact
+    report = report_of(values, labels, digits)
+    for row, ours, true in zip(report.classes, class_scores(report), exact, strict=True):
+        for name in ("precision", "recall", "f1"):
+            found, known = getattr(ours, name), getattr(true, name)
+            assert found.interval is None or found == known
+            assert (found.value is None) == (name == "recall" and not true.support)
+            stated = getattr(row, name)
+            assert found.value is None or found.value == pytest.approx(stated, abs=0.51 * 10.0 ** -(digits or 9))
+        assert digits in (2, 3) or ours.recall.interval == true.recall.interval

@@ -9,7 +9,7 @@ import pytest
 from refusal_core.metrics.compare import paired
 from refusal_core.metrics.scores import Metric
 from refusal_core.reports import to_json
-from refusal_core.runs.best import answer
+from refusal_core.runs.answer import answer
 from refusal_core.runs.discover import discover
 from refusal_core.runs.json_form import to_json as as_json
 from tests.core.runs.made import (

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from refusal_core.runs.best import answer
+from refusal_core.runs.answer import answer
+from refusal_core.runs.by_class import class_scores
 from refusal_core.runs.discover import discover
 from refusal_core.runs.findings import findings_of
 from refusal_core.runs.model import Finding, Problem, Run
@@ -46,7 +47,20 @@ def the_card(f: Folder) -> None:
     found = f.of("contradiction")
     assert (found.where, found.found) == ("eval_results.json: eval_weighted_f1", "0.8567")
     assert found.expected == "0.8558 by the class rows of classification_report.txt (n = 480)"
+    assert answer(f.run).sentence == (
+        "Accuracy 0.86 (0.82 to 0.88, n = 480); macro F1 0.8428 (no interval: it needs a matrix or predictions), "
+        "by classification_report.txt."
+    )
     [table] = f.run.tables
+    scores = class_scores(table)
+    assert [c.recall.n for c in scores] == [178, 98, 47, 132, 25] and [c.precision.n for c in scores] == [
+        167,
+        91,
+        38,
+        159,
+        25,
+    ]
+    assert all(getattr(c, name).interval for c in scores for name in ("precision", "recall", "f1"))
     assert [(row.label, row.precision, row.recall, row.f1, row.support) for row in table.classes] == [
         ("compliant", 0.9102, 0.8539, 0.8812, 178),
         ("full_refusal", 0.9121, 0.8469, 0.8783, 98),
