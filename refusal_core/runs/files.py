@@ -160,7 +160,7 @@ def _sort(entry: os.DirEntry, name: str, real: Path, found: list, folders: list,
 
 
 def fingerprint(folder: Path | str, job: Job | None = None) -> str:
-    """SHA-256 of the names, sizes and times of change of the files below a folder: another one when a run wrote more."""
+    """SHA-256 of names, sizes and times of change of the files below a folder: another one when a run wrote more."""
     found = hashlib.sha256()
     for blob in files_below(folder, job)[0]:
         with suppress(OSError):
