@@ -39,7 +39,7 @@ def _opening(scorecard: Scorecard) -> Section:
         else "Values are compared with their bounds as they are, without regard to their intervals."
     )
     if scorecard.baseline:
-        parts.append(f"Changes are against {scorecard.baseline}, item by item; positive is better.")
+        parts.append(f"Changes are against {scorecard.baseline}, item by item; of a metric, positive is better.")
     parts += [Banner(text) for text in (*scorecard.notes, *assumptions(scorecard))]
     parts.append(Table(("checkpoint", "kind", "verdict", *VERDICTS), list(map(_column, scorecard.checkpoints))))
     for column in scorecard.checkpoints:
