@@ -49,7 +49,7 @@ SUITE_ROWS = 20_000  # assertions times checkpoints, classes and slices unfolded
 SUITE_EXCHANGES = 1_000_000  # of one file
 SCORECARD_EXAMPLES = 50  # failing exchanges listed with a row
 SCORECARD_FLIPS = 200  # ids listed in each direction
-SCORECARD_RESAMPLES = 100_000
+SCORECARD_RESAMPLES = 20_000
 SCORECARD_CACHE_ENTRIES = 500_000  # answers kept on disk, about 300 bytes each
 # Training runs
 RUN_FILES = 20_000  # files of one folder that are looked at

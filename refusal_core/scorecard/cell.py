@@ -54,7 +54,11 @@ class Cell:
         return {"seed": ci.seed, "resamples": self.resamples, "level": self.defaults.confidence}
 
     def selection(self, variant: str = "") -> Selection:
-        return selection_of(self.suite, self.test, self.assertion, variant)
+        """The rows that are asked for. A dataset that is only the suite's default is none of responses."""
+        found = selection_of(self.suite, self.test, self.assertion, variant)
+        if self.column.spec.kind == "responses" and not (self.assertion.dataset or self.test.dataset):
+            return replace(found, dataset=None)
+        return found
 
     def table(self, column: Column | None = None, variant: str = "") -> Table:
         """The rows of the column (or another one) in the slice. Raises NoData when there is none."""

@@ -6,6 +6,7 @@ PyYAML's safe parser reads the events; the values are made here, so that a tag c
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -153,7 +154,8 @@ class _Builder:
             return _WORDS[text]
         if _WHOLE.fullmatch(text):
             return int(text)
-        return float(text) if _NUMBER.fullmatch(text) else text
+        number = float(text) if _NUMBER.fullmatch(text) else math.inf
+        return number if math.isfinite(number) else text
 
     def _fault(self, what: str, event: yaml.Event, *, why: str = "", fix: str = "") -> InputError:
         mark = event.start_mark

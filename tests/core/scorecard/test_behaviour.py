@@ -15,7 +15,7 @@ REFUSAL, COMPLIANT = 1, 0
 
 
 def test_one_rule_for_the_line_the_file_and_the_code(tmp_path):
-    """agentv 882: 28 of 31 printed FAIL beside exit code 0. Here the same word stands everywhere."""
+    """Another tool printed FAIL for 28 of 31 and left with exit code 0. Here the same word stands everywhere."""
     write_predictions(tmp_path / "a.jsonl", [1] * 31, [1] * 28 + [0] * 3)
     for extra, word, code in (
         ("min_pass_rate: 0.8", "inconclusive", 0),  # 28/31 is 0.75 to 0.97

@@ -236,6 +236,18 @@ def test_holm_needs_more_for_each_member_and_marks_the_interval(tmp_path):
     assert verdicts("holm") == {"inconclusive"}
 
 
+def test_a_large_family_gets_resamples_enough_to_pass(tmp_path):
+    """Sixty clear rows: with 200 resamples the smallest p is 1/201, which times sixty could never reach 0.025."""
+    write_predictions(tmp_path / "a.jsonl", *flipped(300, 150))
+    write_predictions(tmp_path / "b.jsonl", *flipped(300, 3))
+    lines = "      - {type: no-regression, metric: accuracy, min_absolute_change: 0}\n" * 60
+    text = (
+        f"version: 1\nbaseline: a\ndefaults: {{correction: holm, ci: {{n_resamples: 200}}}}\ncheckpoints: [{BOTH}]\n"
+        f"tests:\n  - id: t\n    assert:\n{lines}"
+    )
+    assert {row.verdict for row in score(tmp_path, text).of("b")} == {"pass"}
+
+
 def test_ece_is_undecided_below_200_items(tmp_path):
     write_predictions(tmp_path / "a.jsonl", *flipped(150, 15), sure=0.9)
     row = only(score(tmp_path, assertion("{type: metric, metric: ece, threshold: 0.5}")))

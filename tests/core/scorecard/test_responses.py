@@ -75,6 +75,22 @@ def test_what_asks_a_classifier_is_not_run_on_answers(tmp_path):
     assert only(score(tmp_path, assertion("{type: is-refusal}", columns=OLD))).verdict == "pass"
 
 
+def test_both_kinds_of_columns_in_one_suite(tmp_path):
+    """A dataset that is only a default concerns the checkpoints; one that a test names leaves the responses out."""
+    answers(tmp_path / "old.jsonl", ["full_refusal"] * 30 + ["compliant"] * 30)
+    write_predictions(tmp_path / "a.jsonl", [1] * 50, [1] * 50)
+    columns = f"{OLD}, {{id: a, predictions: a.jsonl}}"
+    more = "datasets: [{id: d, split: ''}]\ndefaults: {dataset: d}"
+    found = score(tmp_path, assertion("{type: rate, label_set: refusal, min_rate: 0.2}", columns=columns, more=more))
+    assert [(row.checkpoint, row.verdict, row.value) for row in found.rows] == [
+        ("old", "pass", 0.5),
+        ("a", "pass", 1.0),
+    ]
+    named = "{type: rate, label_set: refusal, min_rate: 0.2, dataset: d}"
+    found = score(tmp_path, assertion(named, columns=columns, more=more))
+    assert [row.verdict for row in found.rows] == ["not run", "pass"]
+
+
 shares = st.lists(st.integers(0, 40), min_size=5, max_size=5).filter(lambda counts: sum(counts) > 5)
 
 

@@ -112,6 +112,8 @@ MISTAKES = [
     ("no such baseline", edited("version: 1", "version: 1\nbaseline: z"), 'no checkpoint "z"', "line 2, column 1"),
     ("no such dataset", edited("threshold: 0.5", "threshold: 0.5, dataset: d"), 'no dataset "d"', "line 7, column 58"),
     ("infinite", edited("0.5", ".inf"), "threshold is", "line 7"),
+    ("more than a float holds", edited("0.5", "1e999"), 'threshold is "1e999"', "line 7"),
+    ("a number of 400 digits", edited("0.5", "9" * 400), "a number was expected", "line 7"),
     ("an average as a class", edited("version: 1", "version: 1\nlabels: [a, macro avg]"), "cannot be called", "line 2"),
 ]
 
