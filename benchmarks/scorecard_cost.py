@@ -1,6 +1,6 @@
 """What a scorecard costs beside the classification that it rests on, on this machine, in one process.
 
-    python benchmarks/scorecard_cost.py [--exchanges 1000] [--assertions 200] [--checkpoints 5] [--rounds 1] [--clock cpu]
+    python benchmarks/scorecard_cost.py [--exchanges 1000] [--assertions 200] [--checkpoints 5] [--clock wall|cpu]
 
 First: so many assertions over so many checkpoints of so many exchanges, cold (an empty cache) and warm (the next run),
 as multiples of the bare classification of the distinct exchanges by each checkpoint (aims: at most 1.15 and 0.05). The

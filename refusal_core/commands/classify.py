@@ -80,7 +80,7 @@ def _rows(args: argparse.Namespace, classifier: Classifier, rows: Iterator) -> I
 
 def _kept_rows(args: argparse.Namespace, classifier: Classifier, rows: Iterator) -> Iterator[dict]:
     """The output's rows, after all are answered: until then they lie in a journal beside it, so a kill loses little."""
-    _check_writable(args.output)
+    terminal.check_writable(args.output)
     options = terminal.classifier_options(args)
     journal = Journal(_journal_path(args.output), _settings(args, classifier, options))
     if not args.resume and journal.path.exists():
@@ -135,16 +135,6 @@ def _journal_path(output: str) -> Path:
 def _is_plain(output: str) -> bool:
     """Whether the output is, or will be, a file: no pipe or device."""
     return os.path.isfile(output) or not os.path.exists(output)
-
-
-class _Probe(Exception):
-    pass
-
-
-def _check_writable(output: str) -> None:
-    """Say at once, not after hours, what keeps the output from being written."""
-    with contextlib.suppress(_Probe), atomic_file(output):
-        raise _Probe
 
 
 @contextlib.contextmanager

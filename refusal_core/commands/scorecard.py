@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     for path in (args.json, args.csv, args.junit, args.html):
         if path is not None:
             terminal.refuse_same_file(args.suite, path)
+            terminal.check_writable(path)
     file = read_suite(args.suite)
     choice = Choice(args.checkpoints, args.baseline, args.filter, args.fail_exit_code)
     with terminal.progress("scorecard") as job:

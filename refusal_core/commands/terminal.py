@@ -13,6 +13,7 @@ from typing import BinaryIO
 from refusal_core.classifier.encode import MIDDLE, TRUNCATIONS
 from refusal_core.errors import InputError
 from refusal_core.jobs import Job, Progress
+from refusal_core.reports import atomic_file
 
 
 @contextlib.contextmanager
@@ -95,6 +96,16 @@ def source_of(args: argparse.Namespace) -> tuple[Path | BinaryIO, str]:
         # Not sys.stdin's own buffer: its lock stops the interpreter's end while another thread waits for the pipe.
         return open(0, "rb", closefd=False), "standard input"  # noqa: SIM115
     return Path(args.input), Path(args.input).name
+
+
+class _Probe(Exception):
+    pass
+
+
+def check_writable(output: str) -> None:
+    """Say at once, not after hours, what keeps the output from being written. Raises as `atomic_file` does."""
+    with contextlib.suppress(_Probe), atomic_file(output):
+        raise _Probe
 
 
 def refuse_same_file(source: str, output: str) -> None:

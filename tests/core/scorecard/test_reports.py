@@ -188,6 +188,7 @@ def test_the_command_writes_all_and_exits_with_the_gate(folder, tmp_path, monkey
         (["{suite}", "--baseline", "x"], 'no checkpoint "x"'),
         (["{suite}", "--fail-exit-code", "5"], "but not 5"),
         (["{suite}", "--json", "{suite}"], "the output is the input file"),
+        (["{suite}", "--html", "{suite}/../absent/out.html"], "absent"),
     ],
 )
 def test_the_command_says_what_is_wrong(folder, capsys, options, sentence):
