@@ -39,6 +39,14 @@ ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 
 # Direction study
 STUDY_REPEATS = 100_000
+LABELS_LISTED = 12  # different labels of a file that a page offers for 0 and 1
+STUDY_STORED_BYTES = 16 * MB  # of one study in the store, packed
+STUDY_NAME_CHARACTERS = 120
+STUDIES_KEPT = 12  # in memory, for all sessions
+STUDIES_WAITING = 6  # under way or waiting for their turn, for all sessions
+STUDY_PROMPTS = 200_000  # rows of a table of prompts
+DEMO_STUDY_BYTES = 8 * MB  # of each uploaded file in demo mode
+DEMO_STUDY_REPEATS = 999
 
 # Search demonstration
 CLIMB_SEEDS = 10_000

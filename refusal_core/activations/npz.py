@@ -58,7 +58,8 @@ class Export:
     """One activation export, checked: every row has a finite vector, a 0/1 label, a unique id and a category.
 
     `activations` [n, d] in the file's own type, mapped from it where it was stored; `dtype` names that type. `largest`
-    is max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file.
+    is max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file;
+    `part` says which rows of it these are, None for all.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Export:
     layer_index: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    part: str | None = None
 
     @property
     def n(self) -> int:
@@ -90,13 +92,15 @@ def read_export(
     columns: Mapping[str, str] | None = None,
     bits: str | None = None,
     layer_index: int | None = None,
+    labels: tuple[str, str] | None = None,
     budget: int = ACTIVATION_BYTES,
     job: Job | None = None,
 ) -> Export:
     """Read an NPZ from a path, bytes, or a binary file.
 
     `name` is for messages (the file's own name when not given); `columns` maps our member names to the file's
-    ({"activations": "acts"}); `bits`, `layer_index` and `budget` as in `read_activations`. Raises InputError with file,
+    ({"activations": "acts"}); `labels` says what stands for 0 and for 1; `bits`, `layer_index` and `budget` as in
+    `read_activations`. Raises InputError with file,
     member, row, reason and mend for everything that is wrong with the input, and WorkError when it cannot be read.
     """
     if name is None:
@@ -126,11 +130,11 @@ def read_export(
     ids = as_texts(values["ids"], places["ids"])
     check_unique(ids, places["ids"])
     categories = as_texts(values["categories"], places["categories"])
-    labels = as_labels(values["labels"], ids, places["labels"])
+    zeros_and_ones = as_labels(values["labels"], ids, places["labels"], labels)
     largest = check_values(rows, ids, places["activations"])
     job.check()
     return Export(
-        name, sha256, rows, labels, ids, categories, dtype, largest, layers, layer_index, metadata, tuple(notes)
+        name, sha256, rows, zeros_and_ones, ids, categories, dtype, largest, layers, layer_index, metadata, tuple(notes)
     )
 
 
@@ -152,7 +156,7 @@ def check_pair(train: Export, test: Export) -> tuple[str, ...]:
 
     Raises InputError for the same file twice, ids in both, different dimensions, and one class in train.
     """
-    if train.sha256 == test.sha256:
+    if train.sha256 == test.sha256 and not (train.part and test.part):
         raise InputError(
             "train and test are the same file",
             where=test.name,

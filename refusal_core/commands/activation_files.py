@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from typing import IO
 
 from refusal_core.activations.arrays import BITS
-from refusal_core.activations.npz import Export, map_argument, read_export
+from refusal_core.activations.npz import Export, map_argument
+from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.commands import terminal
+from refusal_core.direction.meaning import MEANINGS
+from refusal_core.errors import InputError
 from refusal_core.jobs import Job
 from refusal_core.reports import atomic_file
 
@@ -25,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
+    )
+    parser.add_argument("--zero", metavar="VALUE", help="the label that means 0, where the files say it otherwise")
+    parser.add_argument("--one", metavar="VALUE", help="the label that means 1, as --one=refused or --one=1")
+    parser.add_argument(
+        "--label-means",
+        choices=list(MEANINGS),
+        help="what label 1 says: the response refused, or the prompt is harmful; rates are worded by it",
     )
     parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
     parser.add_argument(
@@ -50,9 +60,20 @@ def opened(output: str) -> Iterator[IO[str]]:
             yield file
 
 
-def read(args: argparse.Namespace, paths: list[str], job: Job) -> list[Export]:
-    """The exports in the order of `paths`."""
+def read(
+    args: argparse.Namespace,
+    paths: list[str],
+    job: Job,
+    *,
+    held_out: tuple[str, ...] = (),
+    held_out_share: float | None = None,
+    seed: int = 0,
+) -> tuple[Export, Export | None]:
+    """The training part and the test part, the second None where one file is given and nothing is held out."""
     for path in paths:
         terminal.refuse_same_file(path, args.output)
-    columns = map_argument(args.map)
-    return [read_export(path, columns=columns, bits=args.bits, layer_index=args.layer_index, job=job) for path in paths]
+    if (args.zero is None) != (args.one is None):
+        raise InputError("only one of --zero and --one is given", fix="name both labels, --zero=VALUE --one=VALUE")
+    labels = None if args.zero is None else (args.zero, args.one)
+    reading = Reading(map_argument(args.map), labels, args.bits, args.layer_index, held_out, held_out_share)
+    return read_parts([(path, None) for path in paths], reading, seed, job)

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    settings = Settings(threads=args.threads)
+    settings = Settings(threads=args.threads, label_means=args.label_means)
     with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
         train, test = activation_files.read(args, [args.train, args.test], job)
         result = held_out(train, test, settings, job)
