@@ -72,6 +72,12 @@ def columns_of(source: Path | str | BinaryIO, name: str | None = None) -> list[s
         return list(found)
 
 
+def table_rows(source: Path | str | BinaryIO, columns: Sequence[str], name: str | None = None) -> Iterator[Row]:
+    """The rows of a file that is no table of exchanges, with at least `columns` of it. Raises as read_exchanges does."""
+    with opened(source, name) as file, _table(file, Keys(), columns) as table:
+        yield from table.rows
+
+
 def map_argument(values: Sequence[str]) -> dict[str, str]:
     """`NAME=KEY` arguments as the `columns` of read_exchanges. Raises InputError for one of another form."""
     columns: dict[str, str] = {}
@@ -92,12 +98,13 @@ class _Table(NamedTuple):
 
 
 @contextmanager
-def _table(file: Source, keys: Keys) -> Iterator[_Table]:
-    """The reader that the content asks for."""
+def _table(file: Source, keys: Keys, columns: Sequence[str] = ()) -> Iterator[_Table]:
+    """The reader that the content asks for; `columns` in place of those of `keys`, where given."""
+    wanted = frozenset(columns) or keys.all
     file.refuse_foreign()
     if file.head.startswith(PARQUET):
         with parquet_rows.opened_parquet(file) as parquet:
-            yield _Table(parquet_rows.read_rows(file, parquet, keys.all), tuple(parquet_rows.column_names(parquet)))
+            yield _Table(parquet_rows.read_rows(file, parquet, wanted), tuple(parquet_rows.column_names(parquet)))
         return
     lines = file.lines()
     first = lines.next(LINE_BYTES + 1)
@@ -107,11 +114,11 @@ def _table(file: Source, keys: Keys) -> Iterator[_Table]:
         raise InputError("the file is empty", where=file.name)
     lines.hold(first)
     if first.lstrip().startswith(b"[") or json_rows.is_spread_out(first):
-        yield _Table(json_rows.read_whole_rows(file, lines, keys.all), None)
+        yield _Table(json_rows.read_whole_rows(file, lines, wanted), None)
     elif first.lstrip().startswith(b"{"):
-        yield _Table(json_rows.read_line_rows(lines, keys.all), None)
+        yield _Table(json_rows.read_line_rows(lines, wanted), None)
     else:
-        header = csv_rows.read_header(file, lines, keys.held_by)
+        header = csv_rows.read_header(file, lines, (lambda found: wanted <= set(found)) if columns else keys.held_by)
         yield _Table(csv_rows.read_rows(file, lines, header, keys.id), header.columns)
 
 

@@ -50,6 +50,17 @@ FEEDBACK = sa.Table(
     sa.Index("refusal_feedback_at", "at"),
     sqlite_autoincrement=True,
 )
+STUDIES = sa.Table(
+    "refusal_study",
+    METADATA,
+    sa.Column("digest", sa.String(64), primary_key=True),  # SHA-256 of study.json
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("headline", sa.Text, nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),  # direction.record.Record.packed
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Index("refusal_study_at", "at"),
+)
 _VERSION = sa.Table("refusal_store_version", sa.MetaData(), sa.Column("version", sa.Integer, nullable=False))
 
 
@@ -70,8 +81,21 @@ def _first(connection: sa.Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX refusal_feedback_at ON refusal_feedback (at)")
 
 
+def _studies(connection: sa.Connection) -> None:
+    """Stored studies: result and settings by digest, no activations."""
+    sqlite = connection.dialect.name == "sqlite"
+    blob, time = ("BLOB", "DATETIME") if sqlite else ("BYTEA", "TIMESTAMP WITH TIME ZONE")
+    connection.exec_driver_sql(
+        f"""CREATE TABLE refusal_study (
+            digest VARCHAR(64) NOT NULL PRIMARY KEY, title TEXT NOT NULL, headline TEXT NOT NULL, packed {blob} NOT NULL,
+            who TEXT NOT NULL, at {time} NOT NULL
+        )"""
+    )
+    connection.exec_driver_sql("CREATE INDEX refusal_study_at ON refusal_study (at)")
+
+
 # Version n is reached by the first n steps. A released step is never changed: add another.
-STEPS: Sequence[Step] = (_first,)
+STEPS: Sequence[Step] = (_first, _studies)
 
 
 def version_of(connection: sa.Connection) -> int:

@@ -16,6 +16,7 @@ from refusal_core.reports import to_json
 from refusal_core.store.database import Database, open_database
 from refusal_core.store.feedback import Feedback
 from refusal_core.store.schema import FEEDBACK
+from refusal_core.store.studies import Studies
 
 _AT_ONCE = 500  # rows read, numbers deleted
 _LONGEST_DAYS = 36_500
@@ -44,6 +45,11 @@ class Store:
     def where(self) -> str:
         """The store's URL for a reader, without its password."""
         return self._database.where
+
+    @property
+    def studies(self) -> Studies:
+        """The studies of refusal directions that are kept."""
+        return Studies(self._database)
 
     def add_feedback(self, entries: Feedback | Iterable[Feedback]) -> list[int]:
         """Store one or several entries, all or none; their numbers in the same order.
