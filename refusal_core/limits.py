@@ -39,6 +39,7 @@ ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 
 # Direction study
 STUDY_REPEATS = 100_000
+SWEEP_LAYERS = 512
 
 # Search demonstration
 CLIMB_SEEDS = 10_000

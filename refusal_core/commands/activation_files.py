@@ -1,4 +1,4 @@
-"""The options and the reading that the two study commands share."""
+"""The options and the reading that the commands over activation exports share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from refusal_core.jobs import Job
 from refusal_core.reports import atomic_file
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, layer_index: bool = True) -> None:
+    """The shared options; without --layer-index for a command that takes all layers."""
     parser.add_argument(
         "--map",
         action="append",
@@ -23,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=KEY",
         help="our name of a member = the file's, for example --map activations=acts; may be given again",
     )
-    parser.add_argument(
-        "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
-    )
+    if layer_index:
+        parser.add_argument(
+            "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
+        )
     parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
     parser.add_argument(
         "--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)"
