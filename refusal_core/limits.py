@@ -47,6 +47,7 @@ STUDIES_WAITING = 6  # under way or waiting for their turn, for all sessions
 STUDY_PROMPTS = 200_000  # rows of a table of prompts
 DEMO_STUDY_BYTES = 8 * MB  # of each uploaded file in demo mode
 DEMO_STUDY_REPEATS = 999
+SWEEP_LAYERS = 512
 
 # Search demonstration
 CLIMB_SEEDS = 10_000

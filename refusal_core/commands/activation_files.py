@@ -1,4 +1,4 @@
-"""The options and the reading that the two study commands share."""
+"""The options and the reading that the commands over activation exports share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from refusal_core.jobs import Job
 from refusal_core.reports import atomic_file
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, layer_index: bool = True) -> None:
+    """The shared options; without --layer-index for a command that takes all layers."""
     parser.add_argument(
         "--map",
         action="append",
@@ -26,16 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=KEY",
         help="our name of a member = the file's, for example --map activations=acts; may be given again",
     )
-    parser.add_argument(
-        "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
-    )
+    if layer_index:
+        parser.add_argument(
+            "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
+        )
     parser.add_argument("--zero", metavar="VALUE", help="the label that means 0, where the files say it otherwise")
     parser.add_argument("--one", metavar="VALUE", help="the label that means 1, as --one=refused or --one=1")
-    parser.add_argument(
-        "--label-means",
-        choices=list(MEANINGS),
-        help="what label 1 says: the response refused, or the prompt is harmful; rates are worded by it",
-    )
     parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
     parser.add_argument(
         "--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)"
@@ -47,6 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of the matrix products; another number may change the last digits (default: 1)",
     )
+
+
+def add_meaning(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--label-means",
+        choices=list(MEANINGS),
+        help="what label 1 says: the response refused, or the prompt is harmful; rates are worded by it",
+    )
+
+
+def labels_of(args: argparse.Namespace) -> tuple[str, str] | None:
+    """What stands for 0 and for 1. Raises InputError when only one of the two is given."""
+    if (args.zero is None) != (args.one is None):
+        raise InputError("only one of --zero and --one is given", fix="name both labels, --zero=VALUE --one=VALUE")
+    return None if args.zero is None else (args.zero, args.one)
 
 
 @contextlib.contextmanager
@@ -72,8 +84,5 @@ def read(
     """The training part and the test part, the second None where one file is given and nothing is held out."""
     for path in paths:
         terminal.refuse_same_file(path, args.output)
-    if (args.zero is None) != (args.one is None):
-        raise InputError("only one of --zero and --one is given", fix="name both labels, --zero=VALUE --one=VALUE")
-    labels = None if args.zero is None else (args.zero, args.one)
-    reading = Reading(map_argument(args.map), labels, args.bits, args.layer_index, held_out, held_out_share)
+    reading = Reading(map_argument(args.map), labels_of(args), args.bits, args.layer_index, held_out, held_out_share)
     return read_parts([(path, None) for path in paths], reading, seed, job)

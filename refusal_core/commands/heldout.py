@@ -14,6 +14,7 @@ HELP = "fit a refusal direction on one activation export and score it on another
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("train", metavar="TRAIN.npz", help="activations, labels, ids and categories to fit on")
     parser.add_argument("test", metavar="TEST.npz", help="the same of other examples, to score on")
+    activation_files.add_meaning(parser)
     activation_files.add_arguments(parser)
 
 

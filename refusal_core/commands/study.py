@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hold-out-share", type=float, metavar="X", help="of one pooled file, the share of random rows to test on"
     )
+    activation_files.add_meaning(parser)
     activation_files.add_arguments(parser)
 
 

@@ -19,6 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
+from refusal_core.activations.npz import Export
 from refusal_core.direction.baselines import CategoryIdentity, Majority
 from refusal_core.direction.examples import Examples
 from refusal_core.direction.intervals import NotAvailable
@@ -52,6 +53,23 @@ class Record:
     def sha256(self) -> str:
         """Of study.json: the name under which it is stored and shared."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def test_export(self) -> Export | None:
+        """The test rows as an export whose activations are zeros that take no room, for what needs the labels only."""
+        rows, described = self.examples, self.study.inputs["test"]
+        if rows is None:
+            return None
+        return Export(
+            name=self.title,
+            sha256=described["sha256"],
+            activations=np.broadcast_to(np.float32(0), (rows.n, described["dimensions"])),
+            labels=rows.labels,
+            ids=rows.ids,
+            categories=tuple(rows.categories[code] for code in rows.code),
+            dtype=described["dtype"],
+            largest=0.0,
+            part=described.get("part"),
+        )
 
     def packed(self) -> bytes:
         """For the store. Raises InputError for a study that is too large to be kept."""
