@@ -50,7 +50,7 @@ def test_the_difference_is_that_of_the_two_scores_and_turns_with_them(seed):
         ids=tuple(test.ids[k] for k in order),
         categories=tuple(test.categories[k] for k in order),
     )
-    b_shuffled = dataclasses.replace(b, projections=b.projections[order])
+    b_shuffled = dataclasses.replace(b, projections=b.projections[order], margins=b.margins[order])
     one, other = compare(a, b, test, test), compare(b_shuffled, a, shuffled, test)
     assert one.difference == pytest.approx(a.test.balanced_accuracy - b.test.balanced_accuracy)
     assert other.difference == pytest.approx(-one.difference)
