@@ -73,7 +73,7 @@ def columns_of(source: Path | str | BinaryIO, name: str | None = None) -> list[s
 
 
 def table_rows(source: Path | str | BinaryIO, columns: Sequence[str], name: str | None = None) -> Iterator[Row]:
-    """The rows of a file that is no table of exchanges, with at least `columns` of it. Raises as read_exchanges does."""
+    """The rows of a table that is not of exchanges; `columns` are those it should have. Raises as read_exchanges."""
     with opened(source, name) as file, _table(file, Keys(), columns) as table:
         yield from table.rows
 

@@ -17,6 +17,7 @@ from refusal_core.roots import DataRoots
 from ui import checkpoints
 from ui.batches import Shelf
 from ui.checkpoints import Choice, Folders
+from ui.studies import Shelf as StudyShelf
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LISTING_SECONDS = 30
 DEMONSTRATIONS = 4  # kept; the largest that a page runs takes about 60 MB
 EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
+ACTIVATION_FILES = (".npz",)
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,26 @@ def checkpoint_folders(roots: DataRoots) -> Folders:
     return _folders(tuple(map(str, roots.roots)))
 
 
+def activation_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may hold activations; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)), ACTIVATION_FILES)
+
+
 def exchange_files(roots: DataRoots) -> list[str]:
     """Files below the data roots that may hold exchanges; looked up again after LISTING_SECONDS."""
-    return _files(tuple(map(str, roots.roots)))
+    return _files(tuple(map(str, roots.roots)), EXCHANGE_FILES)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def shelf() -> Shelf:
     """The batches of all sessions."""
     return Shelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def studies() -> StudyShelf:
+    """The direction studies of all sessions."""
+    return StudyShelf()
 
 
 @st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())
@@ -148,8 +161,8 @@ def _folders(roots: tuple[str, ...]) -> Folders:
 
 
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
-def _files(roots: tuple[str, ...]) -> list[str]:
-    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(EXCHANGE_FILES)]
+def _files(roots: tuple[str, ...], endings: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(endings)]
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

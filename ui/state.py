@@ -21,6 +21,8 @@ from refusal_core.classifier.batch import LOW_CONFIDENCE
 from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.classifier.texts import clean
 from refusal_core.climb import Settings
+from refusal_core.direction.meaning import REFUSED
+from refusal_core.direction.result import Settings as StudySettings
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
@@ -40,6 +42,11 @@ BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batc
 BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
 )
+STUDY_WAY, STUDY_MEANS, STUDY_REPEATS, STUDY_SEED, STUDY_SPLIT, STUDY_SHARE, STUDY_CATEGORY, STUDY_KINDS = (
+    f"study_{name}" for name in ("way", "means", "repeats", "seed", "split", "share", "category", "kinds")
+)
+STUDY_UPLOAD = {role: f"study_upload_{role}" for role in ("train", "test", "pool", "other", "prompts")}
+STUDY_FILE = {role: f"study_file_{role}" for role in ("train", "test", "pool", "other")}
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
@@ -68,6 +75,15 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_TEXT: "",
     BATCH_ORDER: FILE_ORDER,
     BATCH_THRESHOLD: LOW_CONFIDENCE,
+    STUDY_WAY: "two",
+    STUDY_MEANS: REFUSED.key,
+    STUDY_REPEATS: StudySettings.repeats,
+    STUDY_SEED: StudySettings.seed,
+    STUDY_SPLIT: "each",
+    STUDY_SHARE: 0.3,
+    STUDY_CATEGORY: None,
+    STUDY_KINDS: (0, 1),
+    **dict.fromkeys(STUDY_FILE.values()),
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

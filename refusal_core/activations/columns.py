@@ -104,9 +104,7 @@ def check_unique(ids: tuple[str, ...], where: str) -> None:
         seen[name] = row
 
 
-def as_labels(
-    values: np.ndarray, ids: tuple[str, ...], where: str, meant: tuple[str, str] | None = None
-) -> np.ndarray:
+def as_labels(values: np.ndarray, ids: tuple[str, ...], where: str, meant: tuple[str, str] | None = None) -> np.ndarray:
     """The labels as int8 [n] of exactly 0 and 1. Raises InputError with row, id and value of the first other one.
 
     `meant` gives what stands for 0 and for 1 in the file, as `label_text` writes it, where that is something else.
@@ -146,7 +144,9 @@ def label_text(value: object) -> str:
 
 def label_texts(values: np.ndarray) -> tuple[str, ...]:
     """The distinct labels of a member as text, in the order of their values; empty when it holds no plain values."""
-    if values.dtype.kind not in "biufUS" or (values.dtype.kind == "U" and _code_points(values).max(initial=0) > 0x10FFFF):
+    if values.dtype.kind not in "biufUS" or (
+        values.dtype.kind == "U" and _code_points(values).max(initial=0) > 0x10FFFF
+    ):
         return ()
     return tuple(dict.fromkeys(label_text(value) for value in np.unique(values).tolist()))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from refusal_core.activations.columns import as_metadata, as_texts, label_texts, read_column
 from refusal_core.activations.container import Container, open_container
 from refusal_core.activations.header import Header, read_header
-from refusal_core.activations.npz import METADATA, NAMES, OTHER_NAMES
+from refusal_core.activations.npz import METADATA, NAMES, OTHER_NAMES, layer_names
 from refusal_core.activations.reading import Source
 from refusal_core.errors import InputError
 from refusal_core.limits import LABELS_LISTED
@@ -56,6 +56,11 @@ class Peek:
         """The length of the layer axis of [examples, layers, dimensions], None without one."""
         shape = self.members[key].shape
         return shape[1] if len(shape) == 3 else None
+
+    def layer_names(self, key: str) -> tuple[str, ...] | None:
+        """What the file calls its layers, None when it does not say."""
+        layers = self.layers(key)
+        return layer_names(self._container, layers) if layers else None
 
     def needs_bits(self, key: str) -> bool:
         """Whether it must be said what the two bytes of a value are; not when the file itself says so."""

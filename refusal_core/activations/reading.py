@@ -52,7 +52,8 @@ def read_parts(
         raise InputError("categories and random rows are to be held out", fix="choose one of the two")
     if len(sources) > 1 and (reading.held_out or reading.held_out_share is not None):
         raise InputError(
-            "a part of the file is to be held out, but a test file is given too", fix="give one file, or hold out nothing"
+            "a part of the file is to be held out, but a test file is given too",
+            fix="give one file, or hold out nothing",
         )
     exports = [
         read_export(

@@ -49,7 +49,7 @@ class Examples:
 
 
 def examples_of(test: Export | None, study: Study) -> Examples | None:
-    """The rows that `study` scored, which `test` holds; None for a comparison of splits, which scores none by itself."""
+    """The rows that `study` scored, which `test` holds; None for a comparison of splits."""
     if test is None or not len(study.margins):
         return None
     names = sorted(set(test.categories))
@@ -83,7 +83,7 @@ def roc(examples: Examples, points: int = ROC_POINTS) -> tuple[np.ndarray, np.nd
 
 
 def projections_csv(examples: Examples, prompts: Mapping[str, str] | None = None) -> str:
-    """One line a test row: id, category, label, projection, margin, call, right or wrong, and the prompt where known."""
+    """One line a test row: id, category, label, projection, margin, call, right or not, and the prompt where known."""
     file = StringIO(newline="")
     header = ["id", "category", "label", "projection", "margin", "call", "right"]
     rows = zip(

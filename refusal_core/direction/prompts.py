@@ -40,7 +40,9 @@ def read_prompts(source: Path | str | BinaryIO, name: str | None = None) -> dict
             )
         found[key] = prompt
         if len(found) > STUDY_PROMPTS:
-            raise InputError(f"there are more than {STUDY_PROMPTS:,} rows", where=where, fix="give those of the test file")
+            raise InputError(
+                f"there are more than {STUDY_PROMPTS:,} rows", where=where, fix="give those of the test file"
+            )
     if not found:
         raise InputError("there are no rows", where=where, fix="give a table with the columns id and prompt")
     return found

@@ -64,7 +64,9 @@ class Settings:
                 )
 
         if self.label_means not in (None, *MEANINGS):
-            raise InputError(f'it is "{self.label_means}"', where="--label-means", why=f"{' or '.join(MEANINGS)} is possible")
+            raise InputError(
+                f'it is "{self.label_means}"', where="--label-means", why=f"{' or '.join(MEANINGS)} is possible"
+            )
 
     def described(self) -> dict[str, str | None]:
         """What the user says of the export."""

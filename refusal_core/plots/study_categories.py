@@ -52,7 +52,9 @@ def forest(scores: TestScores, kind: str, meaning: Meaning) -> tuple[Figure, str
         marker = {"color": colour, "size": 11 if last else 9, "symbol": "diamond" if last else symbol}
         if rate.interval:
             ends = [rate.interval.low, rate.interval.high]
-            figure.add_scatter(x=ends, y=[place, place], mode="lines", line={"color": colour, "width": 3 if last else 2})
+            figure.add_scatter(
+                x=ends, y=[place, place], mode="lines", line={"color": colour, "width": 3 if last else 2}
+            )
         figure.add_scatter(x=[rate.value], y=[place], mode="markers", marker=marker)
     _dress(figure, [name for name, _ in rows], [f"n = {rate.n:,}" for _, rate in rows])
     title = getattr(meaning, f"{kind}_rate").lower()
@@ -100,9 +102,7 @@ def splits(found: SplitComparison) -> tuple[Figure, str]:
     accent = {"color": ACCENT, "size": 9}
     figure.add_scatter(x=[one.left_out for one in each], y=places, mode="markers", marker=accent)
     _dress(figure, [one.category for one in each], [f"n = {one.n:,}" for one in each])
-    figure.update_xaxes(
-        title="share called right", range=[-0.02, 1.02], zeroline=False
-    )
+    figure.update_xaxes(title="share called right", range=[-0.02, 1.02], zeroline=False)
     listed = "; ".join(f"{one.category} {one.left_out:.2f} against {one.random:.2f}" for one in each)
     return figure, f"Share called right when the category is left out against random rows left out: {listed}."
 

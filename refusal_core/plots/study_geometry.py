@@ -31,7 +31,9 @@ def shares(found: Geometry) -> tuple[Figure, str]:
     for title, values, colour in parts:
         heights = [values[name] for name in names]
         text = [theme.number(value, 2) for value in heights]
-        figure.add_bar(x=names, y=heights, marker={"color": colour}, text=text, textposition="outside", cliponaxis=False)
+        figure.add_bar(
+            x=names, y=heights, marker={"color": colour}, text=text, textposition="outside", cliponaxis=False
+        )
         said.append(f"{title} " + ", ".join(f"{value:.3f} in the top {name}" for name, value in values.items()))
     theme.dress(figure, height=HEIGHT)
     figure.update_xaxes(title="largest dimensions", type="category", showgrid=False)

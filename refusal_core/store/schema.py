@@ -87,8 +87,8 @@ def _studies(connection: sa.Connection) -> None:
     blob, time = ("BLOB", "DATETIME") if sqlite else ("BYTEA", "TIMESTAMP WITH TIME ZONE")
     connection.exec_driver_sql(
         f"""CREATE TABLE refusal_study (
-            digest VARCHAR(64) NOT NULL PRIMARY KEY, title TEXT NOT NULL, headline TEXT NOT NULL, packed {blob} NOT NULL,
-            who TEXT NOT NULL, at {time} NOT NULL
+            digest VARCHAR(64) NOT NULL PRIMARY KEY, title TEXT NOT NULL, headline TEXT NOT NULL,
+            packed {blob} NOT NULL, who TEXT NOT NULL, at {time} NOT NULL
         )"""
     )
     connection.exec_driver_sql("CREATE INDEX refusal_study_at ON refusal_study (at)")

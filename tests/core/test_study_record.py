@@ -148,8 +148,8 @@ def test_reading_gives_its_own_options(tmp_path):
 def test_a_look_into_a_file():
     members = planted()
     stacked = np.stack([members["activations"]] * 3, axis=1)
-    peek = Peek(npz_bytes({"acts": stacked, "y": members["labels"], "ids": members["ids"], "topic": members["categories"],
-                           "model": np.array("m"), "layer": np.array([12])}), "a.npz")  # fmt: skip
+    own = {"acts": stacked, "y": members["labels"], "ids": members["ids"], "topic": members["categories"]}
+    peek = Peek(npz_bytes({**own, "model": np.array("m"), "layer": np.array([12])}), "a.npz")
     assert peek.guess() == {"activations": "acts", "labels": "y", "ids": "ids", "categories": "topic"}
     assert not peek.is_ready() and peek.layers("acts") == 3 and peek.metadata() == {"model": "m", "layer": "12"}
     assert peek.labels("y") == ("0", "1") and sum(peek.categories("topic").values()) == 24
@@ -208,7 +208,8 @@ def test_more_categories_for_a_narrower_interval():
 
 def test_the_estimate_grows_with_the_work():
     small = planning.estimated_seconds((100, 64), (50, 64), repeats=99, split_repeats=20, shared=False, size=1_000)
-    large = planning.estimated_seconds((9_000, 4_096), (5_000, 4_096), repeats=999, split_repeats=20, shared=True, size=1)
+    shapes = (9_000, 4_096), (5_000, 4_096)
+    large = planning.estimated_seconds(*shapes, repeats=999, split_repeats=20, shared=True, size=1)
     assert 0 < small < 5 < large
     assert planning.estimated_seconds((900, 64), None, repeats=99, split_repeats=20, shared=True, size=1) < large
 
