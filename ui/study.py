@@ -142,9 +142,11 @@ def scores_line(result: Study) -> list[tuple[str, str]]:
     for kind, n in (("false", n0), ("missed", n1)):
         value = getattr(scores, f"{kind}_refusal_rate")
         rate = Rate(value, n, getattr(scores, f"{kind}_refusal_rate_interval"))
-        rows.append((getattr(words, f"{kind}_rate"), format_rate(rate)))
+        rows.append((getattr(words, f"{kind}_rate").lower(), format_rate(rate)))
     majority = result.baselines["majority"]
-    rows.append(("Accuracy", f"{scores.accuracy:.3f}; the more common training label alone {majority.accuracy:.3f}"))
+    accuracy = Rate(scores.accuracy, n0 + n1, scores.accuracy_interval)
+    alone = f"the more common training label alone has {majority.accuracy:.2f}"
+    rows.append(("accuracy", f"{format_rate(accuracy)}, {alone}"))
     return rows
 
 

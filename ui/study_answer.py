@@ -15,6 +15,7 @@ from refusal_core.plots import study_categories as by_category
 from refusal_core.plots import study_geometry as geometry_plots
 from ui import show, state
 from ui import study as logic
+from ui.show import Strong
 
 NULL_NAMES = {
     "shuffled_labels": "labels shuffled",
@@ -30,8 +31,7 @@ def draw_answer(record: Record) -> None:
     with st.container(gap="xsmall"):
         show.sentence("{rests} Label 1 says that {title}.", rests=logic.rests_on(result), title=words.title)
         if isinstance(result.test, TestScores):
-            for name, value in logic.scores_line(result):
-                show.sentence("{name}: {value}.", name=name, value=value)
+            show.sentence("{scores}.", scores="; ".join(f"{name} {value}" for name, value in logic.scores_line(result)))
         show.text(record.title)
     for warning in result.warnings:
         show.note(warning)
@@ -43,7 +43,7 @@ def draw_figures(record: Record) -> None:
     if not isinstance(result.test, TestScores):
         _draw_splits(result.split_comparison)
         return
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="medium")  # a row of its own: on a phone they stand one below the other
     with left:
         st.subheader("Projections of the test examples", anchor=False)
         _projections(record)
@@ -52,17 +52,15 @@ def draw_figures(record: Record) -> None:
         if plots.distributions(result):
             show.figure(plots.nulls(result), key="study_nulls")
         _why_no_null(record)
-    with left:
-        st.subheader("Wrong calls by category", anchor=False)
+    st.subheader("Wrong calls by category", anchor=False)
+    left, right = st.columns(2, gap="medium")
     counts = result.inputs["test"]["label_counts"]
     for place, kind, label in ((left, "false", "0"), (right, "missed", "1")):
         if not counts[label]:
             continue
         with place:
-            if kind == "missed":
-                st.subheader("\N{NO-BREAK SPACE}", anchor=False)
-            meant = getattr(words, f"{kind}_means")
-            show.sentence("{title}: {meant}.", title=getattr(words, f"{kind}_rate"), meant=meant)
+            title, meant = getattr(words, f"{kind}_rate"), getattr(words, f"{kind}_means")
+            show.sentence("{title}: {meant}.", title=Strong(title), meant=meant)
             show.figure(by_category.forest(result.test, kind, words), key=f"study_forest_{kind}")
     if len(examples.categories) > GROUPS_SHOWN:
         show.sentence(":small[The {n} largest categories; the table has all.]", n=GROUPS_SHOWN)

@@ -85,8 +85,9 @@ def _progress(task: Task) -> None:
 def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, demo: bool) -> Asked | None:
     suffix = study_files.suffix(files)
     peeks = [study_files.looked_into(file) for file in files]
-    for file, peek in zip(files, peeks, strict=True):
-        study_files.draw_line(file, peek, peek.guess().get("activations"))
+    with st.container(gap="xsmall"):
+        for file, peek in zip(files, peeks, strict=True):
+            study_files.draw_line(file, peek, peek.guess().get("activations"))
     reading = study_reading.draw(peeks, suffix, pooled=len(files) == 1)
     if reading is None:
         return None

@@ -55,9 +55,7 @@ def _columns(peeks: Sequence[Peek], suffix: str) -> dict[str, str] | None:
             key=f"study_map_{ours}_{suffix}",
         )
     if None in chosen.values():
-        st.markdown(
-            "All four are needed: without ids and categories nothing can be held out. `convert` adds them."
-        )
+        st.markdown("All four are needed: without ids and categories nothing can be held out. `convert` adds them.")
         return None
     if len(set(chosen.values())) < len(chosen):
         raise InputError("one member is chosen twice", where=peeks[0].name, fix="choose another for one of them")

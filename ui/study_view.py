@@ -136,15 +136,15 @@ def _draw(task: Task, offered: Asked | None, shared: Shared, keeper: Keeper) -> 
     roc, left_out, splits, geometry, wrong, plan, numbers, downloads, command, keep = st.tabs(
         [
             "ROC",
-            "One category out",
+            "Left out",
             "Splits",
             "Geometry",
             "Wrong side",
-            "Interval and plan",
+            "Plan",
             "Numbers",
             "Downloads",
             "Command",
-            "Store and share",
+            "Store",
         ]
     )
     with roc:

@@ -97,7 +97,7 @@ def nulls(study: Study) -> tuple[Figure, str]:
         heights = place - 0.8 * counts / max(int(counts.max()), 1)
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)
         figure.add_scatter(x=[edges[0], *x, edges[-1]], y=[place, *y, place], mode="lines", line={"width": 0},
-                           fill="toself", fillcolor=OTHER_FILL.format(0.6))  # fmt: skip
+                           fill="toself", fillcolor=OTHER_FILL.format(0.75))  # fmt: skip
         note = p_words(one)
         figure.add_annotation(
             x=1, xref="paper", y=place - 0.25, text=note, showarrow=False, xanchor="left", xshift=6, align="left"
@@ -129,7 +129,7 @@ def distributions(study: Study) -> dict[str, Null | RandomDirections]:
 
 def p_words(one: Null | RandomDirections) -> str:
     """What stands beside a distribution."""
-    return f"p = {one.p_value:.2g}" if isinstance(one, Null) else "a floor, no test"
+    return f"p = {one.p_value:.2g}" if isinstance(one, Null) else "a floor"
 
 
 def roc_curve(examples: Examples, study: Study, meaning: Meaning) -> tuple[Figure, str]:

@@ -51,11 +51,11 @@ def variant_rows(study: Study) -> list[tuple[str, str, str, str]]:
             rows.append((title, _plain(one.balanced_accuracy), _plain(one.auroc), f"{one.cosine:.3f}"))
     geometry = study.geometry
     without = (
-        ("without the top dimension of the direction", geometry.without_top_of_direction),
-        ("without the dimension of most variance", geometry.without_top_of_variance),
+        ("without the largest dimension of the direction, number", geometry.without_top_of_direction),
+        ("without the dimension of most variance, number", geometry.without_top_of_variance),
     )
     rows += [
-        (f"{title} ({one.dimension})", _plain(one.balanced_accuracy), _plain(one.auroc), "") for title, one in without
+        (f"{title} {one.dimension}", _plain(one.balanced_accuracy), _plain(one.auroc), "") for title, one in without
     ]
     return rows
 
