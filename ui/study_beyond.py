@@ -151,7 +151,8 @@ def _draw_cosine_button(offered: Asked, second: Offered) -> None:
         )
     st.markdown("The same as this command:")
     show.code(cosine_command(offered, second, other_layer), "bash")
-    st.button("Compare the directions", key="study_cosine", on_click=_start_cosine, args=(offered, second, other_layer))
+    if st.button("Compare the directions", key="study_cosine"):
+        _start_cosine(offered, second, other_layer)
 
 
 def cosine_command(offered: Asked, second: Offered, other_layer: int | None) -> str:

@@ -109,7 +109,8 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
     seed = seed_place.number_input("Seed", 0, 2**53 - 1, key=state.STUDY_SEED, persist_state="session")
     settings = Settings(repeats=repeats, seed=seed, label_means=means, **described)
     asked = Asked(files, reading, settings)
-    go.button("**Run the study**", key="study_go", on_click=ask, args=(asked,), width="stretch")
+    if go.button("**Run the study**", key="study_go", width="stretch"):
+        ask(asked)  # here and not in a callback, which would get what was asked before the last change
     show.sentence(":small[:gray[{words}]]", words=_estimate(files, peeks, reading, settings))
     return asked
 

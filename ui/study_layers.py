@@ -31,7 +31,8 @@ def draw(offered: Asked | None, *, demo: bool) -> None:
         offered = None
         trains, tests = ([], []) if demo else _layer_files()
     if trains:
-        st.button("Sweep the layers", key="study_sweep", on_click=_start, args=(offered, trains, tests))
+        if st.button("Sweep the layers", key="study_sweep"):
+            _start(offered, trains, tests)
     elif offered is None:
         st.markdown(
             "Give files of shape [examples, layers, dimensions] above; or, of one file a layer, choose several "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from refusal_core.direction.record import Record
+from refusal_core.direction.scores import TestScores
 from refusal_core.errors import RefusalCoreError
 from ui import cache, show, state, study_answer, study_beyond, study_detail, study_inputs, study_keep
 from ui import study as logic
@@ -132,33 +133,10 @@ def _draw(task: Task, offered: Asked | None, shared: Shared, keeper: Keeper) -> 
     record: Record = task.result
     study_answer.draw_answer(record)
     study_answer.draw_figures(record)
+    if isinstance(record.study.test, TestScores):
+        _draw_evidence(record, shared)
     study_answer.draw_not_shown(record)
-    roc, left_out, splits, geometry, wrong, plan, numbers, downloads, command, keep = st.tabs(
-        [
-            "ROC",
-            "Left out",
-            "Splits",
-            "Geometry",
-            "Wrong side",
-            "Plan",
-            "Numbers",
-            "Downloads",
-            "Command",
-            "Store",
-        ]
-    )
-    with roc:
-        study_answer.draw_roc(record)
-    with left_out:
-        study_answer.draw_left_out(record)
-    with splits:
-        study_answer.draw_splits(record)
-    with geometry:
-        study_answer.draw_geometry(record)
-    with wrong:
-        study_detail.draw_wrong(record, demo=shared.demo)
-    with plan:
-        study_detail.draw_plan(record)
+    numbers, downloads, command, keep = st.tabs(["Numbers", "Downloads", "Command", "Store and share"])
     with numbers:
         study_detail.draw_numbers(record)
     with downloads:
@@ -168,3 +146,22 @@ def _draw(task: Task, offered: Asked | None, shared: Shared, keeper: Keeper) -> 
     with keep:
         study_keep.draw(record, task, keeper, is_sample=task.token in st.session_state.get(SAMPLES, ()))
     study_beyond.draw(record, offered, keeper)
+
+
+def _draw_evidence(record: Record, shared: Shared) -> None:
+    """What a test file makes possible."""
+    wrong, roc, left_out, splits, geometry, plan = st.tabs(
+        ["Wrong calls", "ROC", "One category out", "Splits", "Geometry", "Interval and plan"]
+    )
+    with wrong:
+        study_detail.draw_wrong(record, demo=shared.demo)
+    with roc:
+        study_answer.draw_roc(record)
+    with left_out:
+        study_answer.draw_left_out(record)
+    with splits:
+        study_answer.draw_splits(record)
+    with geometry:
+        study_answer.draw_geometry(record)
+    with plan:
+        study_detail.draw_plan(record)
