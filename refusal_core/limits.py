@@ -37,6 +37,8 @@ DEFLATE_RATIO = 200  # of a large member; real activations reach about 10, a bom
 DEFLATE_RATIO_FROM = 16 * MB
 CONVERT_TENSORS = 200_000  # read one by one
 EXPORT_EXAMPLES = 1_000_000  # of one export that is written
+EXPORT_PROMPTS = 100_000  # that go through a language model
+LANGUAGE_MODEL_BYTES = 64 * GB
 ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 
 # Direction study

@@ -109,7 +109,7 @@ def _counted(parts: list[Tensors], job: Job) -> Iterator[np.ndarray]:
 
 
 def _check_parts(parts: list[Tensors], labels: Sequence[int] | None) -> int:
-    """The number of examples. Raises InputError for sources of other shapes or types, and for another number of labels."""
+    """The number of examples. Raises InputError for sources of other shapes or types, or too few labels."""
     for part in parts[1:]:
         if (part.shape, part.dtype) != (parts[0].shape, parts[0].dtype):
             raise InputError(

@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         )
     terminal.say(
         f"{result.examples:,} examples of shape {list(result.shape[1:])} as {result.dtype}: "
-        f"{result.label_counts[0]:,} of label 0, {result.label_counts[1]:,} of label 1, {result.categories:,} categories."
+        f"{result.label_counts[0]:,} of label 0, {result.label_counts[1]:,} of label 1, "
+        f"{result.categories:,} categories."
     )
     for note in result.notes:
         terminal.say(f"note: {note}")
