@@ -100,10 +100,12 @@ def _check_folder(folder: Path, where: str) -> None:
 
 
 def _digest(folder: Path, file: str | None) -> str:
-    """SHA-256 over names and contents of the files that decide the numbers."""
+    """SHA-256 of the GGUF file, or over names and contents of the files in the folder that decide the numbers."""
+    if file is not None:
+        with (folder / file).open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
     total = hashlib.sha256()
-    paths = [folder / file] if file else sorted(p for p in folder.iterdir() if p.suffix in _DIGESTED and p.is_file())
-    for path in paths:
+    for path in sorted(path for path in folder.iterdir() if path.suffix in _DIGESTED and path.is_file()):
         with path.open("rb") as handle:
             total.update(f"{path.name} {hashlib.file_digest(handle, 'sha256').hexdigest()}\n".encode())
     return total.hexdigest()
