@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, climb, compare_studies, cosine, evaluate, sweep, train
+from refusal_core.commands import classify, climb, compare_studies, convert, cosine, evaluate, export, sweep, train
 from refusal_core.commands.entry import Parser, guarded
 
-COMMANDS = (classify, evaluate, train, sweep, compare_studies, cosine, climb)
+COMMANDS = (classify, evaluate, train, export, convert, sweep, compare_studies, cosine, climb)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -61,6 +62,34 @@ def read_exchanges(
         raise WorkError("There is not enough memory to read the file.") from None
 
 
+def read_rows(source: Path | str | BinaryIO, *, name: str | None = None, names: Collection[str] = ()) -> Iterator[Row]:
+    """The rows of a file that holds no exchanges: prompts alone, or a table. `names` are the columns looked for.
+
+    A Row has its line, its values by column, and the reason where it could not be read. Raises as read_exchanges does,
+    but not for columns.
+    """
+    try:
+        with opened(source, name) as file, _table(file, _Columns(frozenset(names))) as table:
+            row = None
+            for row in table.rows:
+                yield row
+            if row is None:
+                raise InputError("there are no rows", where=file.name)
+    except MemoryError:
+        raise WorkError("There is not enough memory to read the file.") from None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the format readers ask of Keys, for columns of any name."""
+
+    all: frozenset[str]
+    id: str = "id"
+
+    def held_by(self, found: Collection[str]) -> bool:
+        return bool(self.all & set(found))
+
+
 def columns_of(source: Path | str | BinaryIO, name: str | None = None) -> list[str]:
     """The file's column names in order; of JSON, the keys of the first 20 rows. Raises as read_exchanges does."""
     with opened(source, name) as file, _table(file, Keys()) as table:
@@ -70,12 +99,6 @@ def columns_of(source: Path | str | BinaryIO, name: str | None = None) -> list[s
         if not found:
             raise InputError("there are no rows with named columns", where=file.name)
         return list(found)
-
-
-def table_rows(source: Path | str | BinaryIO, columns: Sequence[str], name: str | None = None) -> Iterator[Row]:
-    """The rows of a table that is not of exchanges; `columns` are those it should have. Raises as read_exchanges."""
-    with opened(source, name) as file, _table(file, Keys(), columns) as table:
-        yield from table.rows
 
 
 def map_argument(values: Sequence[str]) -> dict[str, str]:
@@ -98,13 +121,12 @@ class _Table(NamedTuple):
 
 
 @contextmanager
-def _table(file: Source, keys: Keys, columns: Sequence[str] = ()) -> Iterator[_Table]:
-    """The reader that the content asks for; `columns` in place of those of `keys`, where given."""
-    wanted = frozenset(columns) or keys.all
+def _table(file: Source, keys: Keys | _Columns) -> Iterator[_Table]:
+    """The reader that the content asks for."""
     file.refuse_foreign()
     if file.head.startswith(PARQUET):
         with parquet_rows.opened_parquet(file) as parquet:
-            yield _Table(parquet_rows.read_rows(file, parquet, wanted), tuple(parquet_rows.column_names(parquet)))
+            yield _Table(parquet_rows.read_rows(file, parquet, keys.all), tuple(parquet_rows.column_names(parquet)))
         return
     lines = file.lines()
     first = lines.next(LINE_BYTES + 1)
@@ -114,11 +136,11 @@ def _table(file: Source, keys: Keys, columns: Sequence[str] = ()) -> Iterator[_T
         raise InputError("the file is empty", where=file.name)
     lines.hold(first)
     if first.lstrip().startswith(b"[") or json_rows.is_spread_out(first):
-        yield _Table(json_rows.read_whole_rows(file, lines, wanted), None)
+        yield _Table(json_rows.read_whole_rows(file, lines, keys.all), None)
     elif first.lstrip().startswith(b"{"):
-        yield _Table(json_rows.read_line_rows(lines, wanted), None)
+        yield _Table(json_rows.read_line_rows(lines, keys.all), None)
     else:
-        header = csv_rows.read_header(file, lines, (lambda found: wanted <= set(found)) if columns else keys.held_by)
+        header = csv_rows.read_header(file, lines, keys.held_by)
         yield _Table(csv_rows.read_rows(file, lines, header, keys.id), header.columns)
 
 

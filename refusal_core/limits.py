@@ -35,6 +35,10 @@ NPZ_MEMBERS = 1_000
 NPZ_HEADER_BYTES = 10_000  # what numpy.load reads of a header, too
 DEFLATE_RATIO = 200  # of a large member; real activations reach about 10, a bomb about 1,000
 DEFLATE_RATIO_FROM = 16 * MB
+CONVERT_TENSORS = 200_000  # read one by one
+EXPORT_EXAMPLES = 1_000_000  # of one export that is written
+EXPORT_PROMPTS = 100_000  # that go through a language model
+LANGUAGE_MODEL_BYTES = 64 * GB
 ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 
 # Direction study

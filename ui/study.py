@@ -9,18 +9,20 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
-from refusal_core import direction
 from refusal_core.activations.peek import Peek
 from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.direction.examples import Examples, examples_of
 from refusal_core.direction.intervals import CategoryInterval, NotAvailable
-from refusal_core.direction.meaning import Meaning, meaning_of
+from refusal_core.direction.meaning import HARMFUL, Meaning, meaning_of
 from refusal_core.direction.planning import categories_for
+from refusal_core.direction.prompts import read_prompts
 from refusal_core.direction.record import Record, record_of
 from refusal_core.direction.result import Settings, Study
+from refusal_core.direction.sample import LAYER_INDEX, sample_files
 from refusal_core.direction.study import study
 from refusal_core.errors import InputError, one_line
 from refusal_core.jobs import Job
@@ -28,8 +30,10 @@ from refusal_core.metrics.intervals import Rate, format_rate
 from ui.playground import near
 
 SAMPLE, UPLOAD, FILE = "sample", "upload", "file"
-SAMPLE_FOLDER, SAMPLE_FILES = Path(direction.__file__).with_name("sample"), ("train.npz", "test.npz")
-SAMPLE_MEANS = "harmful"
+SAMPLE_SAYS = (
+    "The sample: 192 prompts that the project wrote, half of them sensitive, in SmolLM2-135M-Instruct. Label 1 is what "
+    "their author thinks of the prompt, and says nothing about what the model answered."
+)
 WIDTHS = (0.3, 0.2, 0.1)  # of an interval, for the plan
 PROMPT_SHOWN, ID_SHOWN = 400, 80  # characters in a table's cell
 _DIGEST, _TOKEN = re.compile(r"[0-9a-f]{64}"), re.compile(r"[A-Za-z0-9_-]{22}")
@@ -96,16 +100,27 @@ def named(link: Mapping[str, str]) -> tuple[str | None, str | None]:
     return None, "The link names a study that cannot be; it was left out."
 
 
+@cache
 def sample() -> Asked:
-    """The sample that ships. Raises InputError where its files are not there."""
+    """The sample that ships, at the layer that its README shows first. Raises InputError where it is not installed."""
+    train, test, _ = sample_files()
     files = []
-    for name in SAMPLE_FILES:
-        path = SAMPLE_FOLDER / name
+    for path in (train, test):
         if not path.exists():
-            raise InputError("the sample is not installed", where=name, fix="install the package again")
-        files.append(Offered(SAMPLE, name, f"sample/{name}", path, path.stat().st_size, (SAMPLE, name)))
-    metadata = Peek(files[0].content, files[0].name).metadata()
-    return Asked(tuple(files), Reading(), Settings(label_means=SAMPLE_MEANS, **metadata))
+            raise InputError("the sample is not installed", where=path.name, fix="install the package again")
+        files.append(Offered(SAMPLE, path.name, f"sample/{path.name}", path, path.stat().st_size, (SAMPLE, path.name)))
+    peek = Peek(train, train.name)
+    stated = peek.metadata()
+    if names := peek.layer_names("activations"):
+        stated["layer"] = names[LAYER_INDEX]
+    settings = Settings(label_means=HARMFUL.key, **stated)
+    return Asked(tuple(files), Reading(layer_index=LAYER_INDEX), settings)
+
+
+@cache
+def sample_prompts() -> dict[str, str]:
+    """The prompts of the sample by id."""
+    return read_prompts(sample_files()[2])
 
 
 def is_digest(value: str) -> bool:

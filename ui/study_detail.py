@@ -20,7 +20,7 @@ from ui import study as logic
 PROMPTS = "study_prompts"  # (file id, prompts by id), of the table that is uploaded now
 
 
-def draw_wrong(record: Record, *, demo: bool) -> None:
+def draw_wrong(record: Record, *, demo: bool, is_sample: bool) -> None:
     """The examples on the wrong side, with their prompts when a table of them is uploaded."""
     examples, words = record.examples, logic.meaning(record)
     if examples is None:
@@ -43,14 +43,14 @@ def draw_wrong(record: Record, *, demo: bool) -> None:
             max_upload_size=(limits.DEMO_STUDY_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
         )
     try:
-        prompts = uploaded_prompts()
+        prompts = known_prompts(is_sample)
     except RefusalCoreError as error:
         show.problem("These prompts cannot be read", str(error))
         prompts = {}
     if prompts:
         known = sum(name in prompts for name in examples.ids)
         show.sentence(
-            "{known} of {n} test examples have a prompt in the table. It stays in memory, for this visit only.",
+            "{known} of {n} test examples have a prompt. Prompts stay in memory and are never stored.",
             known=f"{known:,}",
             n=f"{examples.n:,}",
         )
@@ -71,11 +71,11 @@ def draw_wrong(record: Record, *, demo: bool) -> None:
         show.sentence(":small[The {n} farthest of {all}.]", n=f"{len(rows):,}", all=f"{count:,}")
 
 
-def uploaded_prompts() -> dict[str, str]:
-    """The prompts of the uploaded table, {} without one. Raises InputError for a table that cannot be read."""
+def known_prompts(is_sample: bool) -> dict[str, str]:
+    """The prompts of the uploaded table, or of the sample. Raises InputError for a table that cannot be read."""
     upload = st.session_state.get(state.STUDY_UPLOAD["prompts"])
     if upload is None:
-        return {}
+        return logic.sample_prompts() if is_sample else {}
     known = st.session_state.get(PROMPTS)
     if known is None or known[0] != upload.file_id:
         known = (upload.file_id, read_prompts(upload, upload.name))
@@ -144,15 +144,19 @@ def _rate(one, kind: str, label: str) -> str:
     return format_rate(Rate(value, one.label_counts[label], getattr(one, f"{kind}_refusal_rate_interval")))
 
 
-def draw_downloads(record: Record) -> None:
+def draw_downloads(record: Record, *, is_sample: bool) -> None:
     """The result, its rows, the direction with its card, and the report."""
     result, sha256 = record.study, record.sha256
+    try:
+        prompts = known_prompts(is_sample)
+    except RefusalCoreError:  # said beside the table of wrong calls
+        prompts = {}
     with st.container(horizontal=True):
         show.download("Download study.json", record.text, "study.json", mime="application/json", key="study_json")
         if record.examples is not None:
             show.download(
                 "Download projections.csv",
-                lambda: projections_csv(record.examples, st.session_state.get(PROMPTS, (None, None))[1]),
+                lambda: projections_csv(record.examples, prompts),
                 "projections.csv",
                 mime="text/csv",
                 key="study_csv",

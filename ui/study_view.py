@@ -131,30 +131,34 @@ def _show(task: Task) -> None:
 
 def _draw(task: Task, offered: Asked | None, shared: Shared, keeper: Keeper) -> None:
     record: Record = task.result
+    is_sample = task.token in st.session_state.get(SAMPLES, ())
     study_answer.draw_answer(record)
+    if is_sample:
+        show.text(logic.SAMPLE_SAYS)
+        offered = offered or logic.sample()
     study_answer.draw_figures(record)
     if isinstance(record.study.test, TestScores):
-        _draw_evidence(record, shared)
+        _draw_evidence(record, shared, is_sample)
     study_answer.draw_not_shown(record)
     numbers, downloads, command, keep = st.tabs(["Numbers", "Downloads", "Command", "Store and share"])
     with numbers:
         study_detail.draw_numbers(record)
     with downloads:
-        study_detail.draw_downloads(record)
+        study_detail.draw_downloads(record, is_sample=is_sample)
     with command:
         study_detail.draw_command(record)
     with keep:
-        study_keep.draw(record, task, keeper, is_sample=task.token in st.session_state.get(SAMPLES, ()))
+        study_keep.draw(record, task, keeper, is_sample=is_sample)
     study_beyond.draw(record, offered, keeper)
 
 
-def _draw_evidence(record: Record, shared: Shared) -> None:
+def _draw_evidence(record: Record, shared: Shared, is_sample: bool) -> None:
     """What a test file makes possible."""
     wrong, roc, left_out, splits, geometry, plan = st.tabs(
         ["Wrong calls", "ROC", "One category out", "Splits", "Geometry", "Interval and plan"]
     )
     with wrong:
-        study_detail.draw_wrong(record, demo=shared.demo)
+        study_detail.draw_wrong(record, demo=shared.demo, is_sample=is_sample)
     with roc:
         study_answer.draw_roc(record)
     with left_out:

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from refusal_core.activations.columns import label_text
 from refusal_core.errors import InputError
-from refusal_core.exchange_files import table_rows
+from refusal_core.exchange_files import read_rows
 from refusal_core.limits import STUDY_PROMPTS
 
 COLUMNS = ("id", "prompt")
@@ -21,7 +21,7 @@ def read_prompts(source: Path | str | BinaryIO, name: str | None = None) -> dict
     """
     where = name or getattr(source, "name", None) or Path(str(source)).name
     found: dict[str, str] = {}
-    for row in table_rows(source, COLUMNS, name):
+    for row in read_rows(source, name=name, names=COLUMNS):
         if row.error is not None or row.values is None:
             raise InputError(row.error or "the row is empty", where=f"{where}, line {row.line}", fix="mend that row")
         lacking = [column for column in COLUMNS if row.values.get(column) is None]
