@@ -21,7 +21,6 @@ ROLES = {
     "pool": "Pooled file, .npz",
     "other": "Second file, .npz",
 }
-PICKS = "… or below a data root"
 
 
 def draw(role: str, *, demo: bool) -> Offered | None:
@@ -46,7 +45,7 @@ def _pick(role: str) -> None:
     if st.session_state[state.STUDY_FILE[role]] not in files:
         st.session_state[state.STUDY_FILE[role]] = None
     st.selectbox(
-        PICKS,
+        "… or below a data root",
         files,
         key=state.STUDY_FILE[role],
         persist_state="session",

@@ -22,11 +22,7 @@ TWO, ONE = "two", "one"
 WAYS = {TWO: "A training and a test file", ONE: "One pooled file"}
 POLL_SECONDS = 1.0
 QUICK_SECONDS = 0.4  # a study that is shorter needs no progress
-EXTRACTION = {
-    "model": ("Model and revision", "HuggingFaceTB/SmolLM2-135M-Instruct"),
-    "layer": ("Layer", "15, hidden_states of transformers"),
-    "pooling": ("Token position", "last prompt token"),
-}
+TITLES = {"model": "Model and revision", "layer": "Layer, and how it is counted", "pooling": "Token position"}
 
 
 def draw(ask: Callable[[Asked], None], ask_sample: Callable[[], None], *, demo: bool) -> Asked | None:
@@ -124,12 +120,12 @@ def _extraction(peeks: Sequence[Peek], reading: Reading, suffix: str) -> dict[st
     if reading.layer_index is not None and (names := peeks[0].layer_names(activations)):
         stated["layer"] = names[reading.layer_index]
     found = {}
-    for place, (name, (title, example)) in zip(st.columns(len(EXTRACTION)), EXTRACTION.items(), strict=True):
+    for place, name in zip(st.columns(len(TITLES)), TITLES, strict=True):
         given = place.text_input(
-            title,
+            TITLES[name],
             stated.get(name, ""),
             max_chars=limits.NAME_CHARACTERS,
-            placeholder=f"not stated, for example {example}",
+            placeholder="not stated",
             key=f"study_{name}_{suffix}_{reading.layer_index}",
         )
         found[name] = given.strip() or None

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from refusal_core.direction.record import Record
 from tests.activation_files import npz_bytes, planted
+from tests.app.batch_cases import value_of
 from ui import cache, state
 from ui.study_view import PROBLEM, RUNNING, SHOWN
 
@@ -22,7 +23,9 @@ def npz(members: dict, **changed: object) -> bytes:
     return npz_bytes({key: value for key, value in {**members, **changed}.items() if value is not None})
 
 
-def upload(app: AppTest, train: bytes | None = None, test: bytes | None = None, names=("train.npz", "test.npz")) -> AppTest:
+def upload(
+    app: AppTest, train: bytes | None = None, test: bytes | None = None, names=("train.npz", "test.npz")
+) -> AppTest:
     for role, content, name in (("train", train, names[0]), ("test", test, names[1])):
         if content is not None:
             app.file_uploader(key=state.STUDY_UPLOAD[role]).upload(name, content, "application/zip")
@@ -34,7 +37,7 @@ def upload(app: AppTest, train: bytes | None = None, test: bytes | None = None, 
 def finish(app: AppTest, seconds: float = 60) -> AppTest:
     """Run until nothing is under way."""
     until = time.monotonic() + seconds
-    while (app.session_state[RUNNING] if RUNNING in app.session_state else None) and time.monotonic() < until:
+    while value_of(app, RUNNING) and time.monotonic() < until:
         time.sleep(0.02)
         app.run()
     assert not app.exception
@@ -64,7 +67,7 @@ def record(app: AppTest) -> Record:
 
 
 def problem_of(app: AppTest) -> str | None:
-    return app.session_state[PROBLEM] if PROBLEM in app.session_state else None
+    return value_of(app, PROBLEM)
 
 
 def has_button(app: AppTest, key: str) -> bool:

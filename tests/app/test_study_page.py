@@ -75,8 +75,13 @@ def test_the_sample_is_one_click(page):
     app = press(page(), "study_sample")
     assert problem_of(app) is None and app.header[0].value.startswith("Balanced accuracy")
     assert app.query_params["study"] in ("sample", ["sample"])
+    assert "Label 1 is what their author thinks of the prompt" in shown(app)
+    assert "72 of 72 test examples have a prompt" in shown(app)
     by_link = page(study="sample")
     assert by_link.header[0].value == app.header[0].value
+    app.button(key="study_sweep").click().run()
+    finish_side(app, "layers")
+    assert "is the best of 4" in shown(app) and "study_layers_figure" in [c.key for c in app.get("plotly_chart")]
 
 
 def test_page_and_command_write_the_same_bytes(page, tmp_path):
@@ -122,12 +127,13 @@ def test_wrong_calls_with_their_prompts(page):
     assert "These prompts cannot be read" in words(app) and 'it has no "prompt"' in words(app)
 
 
+NAN = np.where(np.eye(48, 8) > 0, np.nan, TEST["activations"])
 BAD = {
     "a web page": (b"<!doctype html><p>", "the file is a web page"),
     "empty": (b"", "the file is empty"),
     "pickled ids": (npz(TEST, ids=TEST["ids"].astype(object)), "pickled"),
     "cut short": (npz(TEST)[:-80], "damaged or cut short"),
-    "not finite": (npz(TEST, activations=np.where(np.eye(48, 8) > 0, np.nan, TEST["activations"])), 'row 0 (id "test-0000")'),
+    "not finite": (npz(TEST, activations=NAN), 'row 0 (id "test-0000")'),
     "three labels": (npz(TEST, labels=np.arange(48) % 3), "two labels are needed"),
     "one id twice": (npz(TEST, ids=np.array(["a"] * 48)), "stands in row 0 already"),
     "ids of training": (npz(TEST, ids=TRAIN["ids"]), "48 ids are in the training file too"),
@@ -180,9 +186,6 @@ def test_other_names_labels_and_layers_are_mapped(page, tmp_path):
     assert found.study.inputs["train"]["layer_index"] == 2 and found.study.extraction["layer"] == "24"
     straight = press(few(upload(page(), npz(TRAIN), npz(TEST))))
     assert found.study.test == record(straight).study.test
-    app.button(key="study_sweep").click().run()
-    finish_side(app, "layers")
-    assert "Layer" in shown(app) and "is the best of 3" in shown(app)
 
 
 def finish_side(app: AppTest, kind: str) -> None:
