@@ -34,7 +34,7 @@ def binned(examples: Examples, rows: np.ndarray | None = None, bins: int = BINS)
     labels = examples.labels if rows is None else examples.labels[rows]
     low, high = min(float(examples.margins.min()), 0.0), max(float(examples.margins.max()), 0.0)
     width = ((high - low) or 1.0) / bins
-    below, above = int(np.ceil(-low / width - 1e-9)), int(np.floor(high / width + 1e-9)) + 1
+    below, above = max(int(np.ceil(-low / width - 1e-9)), int(low < 0)), int(np.floor(high / width + 1e-9)) + 1
     edges = np.arange(-below, above + 1) * width
     place = np.clip(np.floor(margins / width).astype(int) + below, 0, len(edges) - 2)
     place = np.where(margins >= 0, np.maximum(place, below), np.minimum(place, below - 1)) if below else place

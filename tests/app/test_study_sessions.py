@@ -169,9 +169,10 @@ def test_demo_stores_nothing_and_says_so(overview, monkeypatch, tmp_path):
     other.query_params.update(study=token)
     other.run()
     assert not other.header and "no longer in memory" in words(other)
-    monkeypatch.setattr(limits, "DEMO_STUDY_BYTES", 5_000)
-    upload(app, test=npz(TEST))
-    assert "at most 5 kB" in words(app)
+    monkeypatch.setattr(limits, "DEMO_STUDY_BYTES", limits.MB)
+    app.run()
+    upload(app, npz(TRAIN), npz(planted(n=4_000, d=70)))
+    assert "at most 1 MB is read" in words(app)
 
 
 def test_files_below_a_data_root(page, tiny_checkpoint, quick):
