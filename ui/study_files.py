@@ -44,13 +44,15 @@ def _pick(role: str) -> None:
         files = []  # the sidebar says why
     if st.session_state[state.STUDY_FILE[role]] not in files:
         st.session_state[state.STUDY_FILE[role]] = None
+    if not files:
+        st.markdown(":small[:gray[There is no .npz file below a data root.]]")
+        return
     st.selectbox(
         "… or below a data root",
         files,
         key=state.STUDY_FILE[role],
         persist_state="session",
-        placeholder="No .npz file there" if not files else "Choose a file",
-        disabled=not files,
+        placeholder="Choose a file",
         on_change=_came,
         args=(role, FILE),
     )
