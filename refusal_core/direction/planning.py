@@ -78,10 +78,13 @@ def estimated_seconds(
 
 @cache
 def _products_a_second() -> float:
-    """float32 multiplications and additions a second of one matrix product, measured once."""
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((256, 1024), np.float32), rng.standard_normal((1024, 256), np.float32)
-    return 2.0 * 256 * 256 * 1024 / _best(lambda: a @ b)
+    """float32 multiplications and additions a second of one thread, measured once.
+
+    The matrices are so small that BLAS takes one thread by itself: its number of threads, which belongs to the whole
+    process, may be a running study's to set.
+    """
+    a = np.random.default_rng(0).standard_normal((64, 64), np.float32)
+    return 2.0 * 64**3 * 32 / _best(lambda: [a @ a for _ in range(32)])
 
 
 @cache
@@ -93,7 +96,7 @@ def _wide_bytes_a_second() -> float:
 
 def _best(work) -> float:
     times = []
-    for _ in range(4):
+    for _ in range(8):
         begun = time.perf_counter()
         work()
         times.append(time.perf_counter() - begun)
