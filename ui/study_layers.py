@@ -78,7 +78,8 @@ def _draw(result: Sweep) -> None:
     show.figure(plots.layers(result), key="study_layers_figure")
     st.markdown(
         ":small[Line: held-out score, with its 95% interval over categories; grey band: 95% of the shuffles at that "
-        "layer; dotted: categories left out of the training file, which alone may choose a layer.]"
+        "layer; dashed: what 95% of the shuffles stay under at their best layer; dotted: categories left out of the "
+        "training file, which alone may choose a layer.]"
     )
     with st.expander("As a table"):
         st.dataframe(

@@ -51,7 +51,7 @@ def layers(found: Sweep) -> tuple[Figure, str]:
     if isinstance(maximum, Maximum):
         figure.add_hline(y=maximum.high, line={"color": OTHER_COLOUR, "width": 1.5, "dash": "dash"})
         figure.add_annotation(
-            x=1, xref="paper", y=maximum.high, text="95% of the best of all layers, shuffled", showarrow=False,
+            x=1, xref="paper", y=maximum.high, text="shuffled, best layer", showarrow=False,
             xanchor="right", yanchor="bottom",
         )  # fmt: skip
     step = max(1, len(found.layers) // NAMED_LAYERS)
@@ -62,7 +62,7 @@ def layers(found: Sweep) -> tuple[Figure, str]:
         ticktext=[theme.plain(one.layer, 10) for one in named],
         zeroline=False,
     )
-    figure.update_yaxes(title="balanced accuracy", range=[min(0.3, *scores) - 0.02, 1.02])
+    figure.update_yaxes(title="balanced accuracy", range=[min(0.4, *scores, *(null.low for _, null in nulls)) - 0.02, 1.02])
     listed = "; ".join(f"layer {one.layer} {one.balanced_accuracy:.3f}" for one in shown)
     return figure, f"Balanced accuracy by layer, the best is {best.layer}: {listed}."
 

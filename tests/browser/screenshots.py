@@ -53,6 +53,19 @@ def states(visitor: Visitor):
     expect(page.get_by_text("ends inside its reasoning")).to_be_visible(timeout=WAIT_MS)
     visitor.settle()
     yield "playground-error", page
+    yield "study-empty", visitor.open("/Direction_study")
+    page = visitor.open("/Direction_study?study=sample")
+    drawn(page, visitor)
+    yield "study-good", page
+    for tab in ("Geometry", "Interval and plan", "Numbers", "Store and share", "Against another direction"):
+        page.get_by_role("tab", name=tab).click()
+        visitor.settle()
+        yield f"study-{tab.split()[-1].lower()}", page
+    page.get_by_role("tab", name="Over the layers").click()
+    page.get_by_role("button", name="Sweep the layers").click()
+    expect(page.get_by_text("is the best of 4")).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "study-layers", page
     yield "search-empty", visitor.open("/Search_demonstration")
     for state, noise in (("search-good", "0"), ("search-noisy", "0.5")):
         page = visitor.open(f"/Search_demonstration?seeds=20&budget=200&fanout=4&noise={noise}")
