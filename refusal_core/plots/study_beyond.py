@@ -62,7 +62,8 @@ def layers(found: Sweep) -> tuple[Figure, str]:
         ticktext=[theme.plain(one.layer, 10) for one in named],
         zeroline=False,
     )
-    figure.update_yaxes(title="balanced accuracy", range=[min(0.4, *scores, *(null.low for _, null in nulls)) - 0.02, 1.02])
+    lowest = min(0.4, *scores, *(null.low for _, null in nulls))
+    figure.update_yaxes(title="balanced accuracy", range=[lowest - 0.02, 1.02])
     listed = "; ".join(f"layer {one.layer} {one.balanced_accuracy:.3f}" for one in shown)
     return figure, f"Balanced accuracy by layer, the best is {best.layer}: {listed}."
 
