@@ -202,6 +202,7 @@ def _metadata(
     return {
         "model": model.description,
         "model_sha256": model.digest,
+        "precision": model.precision,
         "layers": list(layers),
         "convention": CONVENTION,
         "pooling": settings.pooling,

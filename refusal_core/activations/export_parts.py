@@ -36,6 +36,7 @@ def identity(
         "schema": "refusal-export/1",
         "rows": digest.hexdigest(),
         "model": model.digest,
+        "precision": model.precision,
         "settings": {**asdict(settings), "layers": list(layers)},
         "chunk": CHUNK,
     }

@@ -66,9 +66,12 @@ class _Stack(Layers):
     """One file of [examples, layers, dimensions]."""
 
     def __init__(self, source: Source, name: str | None, options: dict, job: Job | None) -> None:
-        first = read_export(source, name=name, layer_index=0, job=job, **options)
+        if name is None:
+            path = isinstance(source, (str, os.PathLike))
+            name = Path(source).name if path else getattr(source, "name", None) or "the file"
+        self._container = open_container(source, name)  # one map of the file for all its layers
+        first = read_export(self._container, name=name, layer_index=0, job=job, **options)
         _check_count(first.layers, first.name)
-        self._container = open_container(source, first.name)
         self._member = self._container.members[(options["columns"] or {}).get("activations", "activations")]
         self._options = {"bits": options["bits"] or first.bits, "budget": options["budget"]}
         names = layer_names(self._container, first.layers) or tuple(map(str, range(first.layers)))
