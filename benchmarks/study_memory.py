@@ -2,7 +2,7 @@
 
     python benchmarks/study_memory.py [--rows 12000] [--repeats 999] [--keep FOLDER]
 
-Writes a pair of float32 exports (12,000 and 6,000 rows of 4,096 dimensions, about 295 MB), studies it through the page's
+Writes a pair of float32 exports (12,000 and 6,000 rows of 4,096 dimensions, about 295 MB), studies it by the page's
 own function, and reads the memory of this process from /proc every 20 ms, so it runs on Linux only. RssAnon is what the
 study holds; pages of the mapped files are not in it, since the system may drop them at any time. The bound is that of
 study_speed.py, in which both files count: 1.5 times their size and (2 repeats + 1) x dimensions in float32. Exit code 1

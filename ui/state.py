@@ -22,7 +22,6 @@ from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.classifier.texts import clean
 from refusal_core.climb import Settings
 from refusal_core.direction.meaning import REFUSED
-from refusal_core.direction.result import Settings as StudySettings
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
@@ -77,8 +76,8 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_THRESHOLD: LOW_CONFIDENCE,
     STUDY_WAY: "two",
     STUDY_MEANS: REFUSED.key,
-    STUDY_REPEATS: StudySettings.repeats,
-    STUDY_SEED: StudySettings.seed,
+    STUDY_REPEATS: 999,  # as in direction.result.Settings, which is not imported here: it brings scipy.stats, 50 MB
+    STUDY_SEED: 0,
     STUDY_SPLIT: "each",
     STUDY_SHARE: 0.3,
     STUDY_CATEGORY: None,

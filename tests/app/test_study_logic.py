@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import shlex
+import subprocess
+import sys
 
 import pytest
 
@@ -11,7 +13,9 @@ from refusal_core.activations.reading import Reading
 from refusal_core.direction.meaning import MEANINGS
 from refusal_core.direction.result import Settings
 from refusal_core.jobs import Job
+from tests.app.conftest import ROOT
 from tests.app.study_cases import TEST, TRAIN, npz
+from ui import state
 from ui import study as logic
 from ui.study import Asked, Offered
 from ui.study_reading import _likely_one
@@ -84,3 +88,13 @@ def test_the_sample_is_what_its_readme_shows():
     record = logic.run(logic.sample(), Job())
     assert record.study.split == "categories held out" and record.study.extraction["layer"] == "20"
     assert set(record.examples.ids) <= logic.sample_prompts().keys()
+
+
+def test_the_boxes_start_at_the_defaults_of_the_command():
+    assert state.DEFAULTS[state.STUDY_REPEATS] == Settings.repeats and state.DEFAULTS[state.STUDY_SEED] == Settings.seed
+
+
+def test_other_pages_do_not_pay_for_the_study():
+    code = "import sys, ui.frame, ui.state; print('scipy.stats' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["False"]
