@@ -97,7 +97,6 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
     )
     described = _extraction(peeks, reading, suffix)
     most = limits.DEMO_STUDY_REPEATS if demo else limits.STUDY_REPEATS
-    st.session_state[state.STUDY_REPEATS] = min(st.session_state[state.STUDY_REPEATS], most)
     repeats_place, seed_place, go = st.columns([1, 1, 2], vertical_alignment="bottom")
     repeats = repeats_place.number_input(
         "Shuffles", 1, most, step=100, key=state.STUDY_REPEATS, persist_state="session"
@@ -150,5 +149,7 @@ def _estimate(files: Sequence[Offered], peeks: Sequence[Peek], reading: Reading,
         size=sum(file.size for file in files),
     )
     about = "under a second" if seconds < 1 else f"about {show_seconds(seconds)}"
+    if len(shapes) == 1:
+        return f"{about} on this machine; one file without a part held out is not shuffled"
     least = 1 / (settings.repeats + 1)
     return f"{about} on this machine; the smallest p-value of {settings.repeats:,} shuffles is {least:.2g}"

@@ -11,7 +11,7 @@ from refusal_core.activations.npz import NAMES
 from refusal_core.activations.peek import Peek
 from refusal_core.activations.reading import Reading
 from refusal_core.errors import InputError
-from ui import state
+from ui import show, state
 
 OURS = {"activations": "Activations", "labels": "Labels", "ids": "Ids", "categories": "Categories"}
 EACH, CATEGORIES, ROWS = "each", "categories", "rows"
@@ -76,10 +76,11 @@ def _labels(peeks: Sequence[Peek], key: str, suffix: str) -> tuple[str, str] | t
             fix="leave the other examples out",
         )
     one = _likely_one(found)
-    zero_place, one_place = st.columns(2)
+    one_place, zero_place = st.columns(2, vertical_alignment="bottom")
     chosen_one = one_place.selectbox("The label that means 1", found, index=found.index(one), key=f"study_one_{suffix}")
     zero = next(text for text in found if text != chosen_one)
-    zero_place.text_input("The label that means 0", zero, disabled=True, key=f"study_zero_{suffix}_{chosen_one}")
+    with zero_place:
+        show.text(f"The other one, {zero}, means 0.")
     return zero, chosen_one
 
 
