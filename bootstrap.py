@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 # What is installed, and the command that runs in the environment afterwards.
 JOBS = {
     "app": (".", ["streamlit", "run", "app.py"]),
-    # Two at a time: half of the suite waits for a browser, a server or a disk. `-n 0` after it runs them in one process.
+    # Two at a time: half of the suite waits for a browser, a server or a disk. `-n 0` after it: one process.
     "test": (".[dev]", ["pytest", "-n", "2", "--dist", "worksteal"]),
 }
 QUIET = subprocess.DEVNULL
