@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 
 from refusal_core.commands import classify, climb, compare_studies, convert, cosine, evaluate, export, sweep, train
-from refusal_core.commands.entry import Parser, guarded
+from refusal_core.commands.entry import Parser, guarded, leave
 
 COMMANDS = (classify, evaluate, train, export, convert, sweep, compare_studies, cosine, climb)
 
@@ -34,9 +32,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    if code == 130:  # a thread may still be in a library that aborts the process when Python ends under it
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    leave(main())

@@ -12,6 +12,7 @@ from refusal_core.classifier.checkpoint import one_sentence
 from refusal_core.classifier.folder import read_json
 from refusal_core.errors import InputError, MissingPackage
 
+_ALSO = ("chat_template.jinja", "generation_config.json")  # how a chat is written, and where an answer ends
 PRECISIONS = ("float32", "bfloat16", "float16")
 _DIGESTED = (".safetensors", ".json", ".jinja", ".model", ".txt")
 
@@ -42,7 +43,7 @@ def _resolve(name: str) -> tuple[Path, str | None, str | None]:
             where=name,
             fix="name a folder as save_pretrained writes it, a .gguf file, or a hub id such as owner/name@revision",
         )
-    found = hub.fetch(*parsed)
+    found = hub.fetch(*parsed, also=_ALSO)
     return found.path, None, found.revision
 
 

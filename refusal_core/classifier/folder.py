@@ -25,9 +25,7 @@ _VOCABULARIES = (
 _TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 # File name patterns of all that is ever read of a checkpoint, at the top of its folder. No pickle, no code.
-# The last two are for language models: how a chat is written, and where an answer ends.
-_LANGUAGE_MODEL = ("chat_template.jinja", "generation_config.json")
-WANTED = (CONFIG, ADAPTER, _WEIGHTS, _WEIGHTS_INDEX, "model-*.safetensors", *_TOKENIZER, *_LANGUAGE_MODEL)
+WANTED = (CONFIG, ADAPTER, _WEIGHTS, _WEIGHTS_INDEX, "model-*.safetensors", *_TOKENIZER)
 
 _CLASSES_AT_MOST = 1_000
 _LARGEST_NUMBER = 2_000_000  # of a size in config.json; frequencies ("rope_theta") may be larger

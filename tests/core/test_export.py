@@ -22,8 +22,17 @@ from refusal_core.jobs import Job
 from tests.checkpoints import make_checkpoint
 from tests.language_models import WORDS, make_language_model
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 N = 30
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Models this small only wait for a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def prompt_rows(n: int = N, seed: int = 0) -> list[dict]:
@@ -62,24 +71,25 @@ def model(folder):
 
 def test_a_batch_gives_what_single_prompts_give(any_model, tmp_path):
     """The hand-made reference: one prompt, no padding, no mask, no positions given."""
-    import torch
-
     prompts, _ = read_prompts(written(tmp_path, prompt_rows()))
     assert (
         any_model.check_padding([any_model.tokens(p.turns, None, system=None, template=True) for p in prompts]) is None
     )
+    singles = []
+    for prompt in prompts:
+        ids = torch.tensor([any_model.tokenizer(f"<user> {prompt.text} <end> <assistant>")["input_ids"]])
+        with torch.no_grad():
+            singles.append(any_model._model(ids, output_hidden_states=True).hidden_states)
     for pooling in ("last-token", "mean"):
-        settings = ExportSettings(layers=None, pooling=pooling, batch_size=7)
-        found = export(prompts, any_model, tmp_path / "o.npz", settings)
+        found = export(
+            prompts, any_model, tmp_path / "o.npz", ExportSettings(layers=None, pooling=pooling, batch_size=7)
+        )
         assert found.shape == (N, 3, 16)
         for layer in range(3):
             rows = read_export(tmp_path / "o.npz", layer_index=layer)
             assert rows.metadata["layer"] == str(layer) and rows.metadata["pooling"] == f"{pooling} of the prompt"
-            for place, prompt in enumerate(prompts):
-                text = f"<user> {prompt.text} <end> <assistant>"
-                ids = torch.tensor([any_model.tokenizer(text)["input_ids"]])
-                with torch.no_grad():
-                    alone = any_model._model(ids, output_hidden_states=True).hidden_states[layer][0]
+            for place, single in enumerate(singles):
+                alone = single[layer][0]
                 wanted = alone[-1] if pooling == "last-token" else alone.mean(0)
                 np.testing.assert_allclose(rows.activations[place], wanted.numpy(), rtol=1e-4, atol=1e-5)
 
@@ -222,8 +232,6 @@ def test_what_is_refused(case, folder, tmp_path, capsys):
 
 
 def test_models_that_are_refused(tmp_path, folder):
-    import torch
-
     bare = make_language_model(tmp_path / "bare", template=None)
     prompts, _ = read_prompts(written(tmp_path, prompt_rows(4)))
     with pytest.raises(InputError, match="no chat template"):
