@@ -1,4 +1,4 @@
-"""The held-out score of a refusal direction at each layer, with p-values that pay for the choice of a layer."""
+"""The held-out score of a refusal direction at each layer: the p-values pay for the choice of a layer."""
 
 from __future__ import annotations
 
