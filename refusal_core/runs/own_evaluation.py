@@ -112,12 +112,12 @@ def measures(scores: Scores, split: str | None = None) -> dict[tuple[str, str, s
     }
 
 
-def merged(metrics: Scores | None, more: Scores) -> Scores:
-    """`metrics` with the numbers of `more` that it lacks."""
+def merged(metrics: Scores | None, more: Scores, split: str | None = None) -> Scores:
+    """`metrics` with the numbers of `more` that it lacks; those of one split where it is named."""
     if metrics is None:
         return more
     have = {score.name for score in metrics.scores}
-    new = tuple(score for score in more.scores if score.name not in have)
+    new = tuple(score for score in more.scores if score.name not in have and split in (None, score.split))
     return replace(metrics, scores=metrics.scores + new, n=metrics.n or more.n)
 
 
@@ -178,7 +178,7 @@ def place_by_value(
         note = f"{what} is its own, by value" + ("" if stamped else ", not by its epoch stamp")
         placed[at] = replace(
             placed[at],
-            metrics=merged(placed[at].metrics, scores),
+            metrics=merged(placed[at].metrics, scores, "eval"),
             notes=placed[at].notes if note in placed[at].notes else (*placed[at].notes, note),
         )
     for step, of_step in told.items():
