@@ -87,6 +87,18 @@ def test_equal_runs_are_suspicious(tmp_path):
     assert "a: loss, grad_norm, eval_loss, eval_f1_macro" in found[0].found
 
 
+def test_two_checkpoints_that_are_one(tmp_path):
+    lines = [
+        {"id": str(i), "label": "a", "true": "ab"[i % 2], "probabilities": {"a": 0.6 + i / 100, "b": 0.4 - i / 100}}
+        for i in range(30)
+    ]
+    for step in (20, 40):
+        write_state(tmp_path / f"checkpoint-{step}", [row for row in rows(40) if row["step"] <= step])
+        write_lines(tmp_path / f"checkpoint-{step}" / "predictions.jsonl", lines)
+    found = of_kind(seen(tmp_path)[1], "suspicious_copy")
+    assert found.where == "checkpoint-40/predictions.jsonl" and "checkpoint-20/predictions.jsonl" in found.found
+
+
 REPORT = """              precision    recall  f1-score   support
 
    compliant     0.9102    0.8539    0.8812       178
