@@ -190,7 +190,7 @@ def test_files_that_agree_are_never_called_contradictions(cells, digits):
     assert [f for f in contradictions(Run("r", "", tables=tables)) if f.kind == "contradiction"] == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=4, max_size=30))
 def test_what_scikit_learn_writes_under_either_rule_is_no_contradiction_of_itself(pairs):
     from sklearn.metrics import classification_report

@@ -95,7 +95,7 @@ def test_logs_of_one_folder_go_on_from_each_other_or_are_two_runs(tmp_path):
     whole = curve(runs[0], "loss")
     assert whole.current().steps.tolist() == list(range(2, 25, 2)) and runs[0].resumed_at == (6.0,)
     assert whole.steps[whole.superseded].tolist() == [8, 10, 12]
-    assert kinds(findings) == ["resumed", "two_runs_in_one_folder"]
+    assert kinds(findings) == ["missing_evaluation"] * 3 + ["resumed", "two_runs_in_one_folder"]
 
 
 def test_checkpoints_are_in_the_order_of_their_numbers(tmp_path):
