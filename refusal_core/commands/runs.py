@@ -52,7 +52,7 @@ def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -
         lines += [f"  {p.file}: {p.what}" + (f"; {p.fix}" if p.fix else "") for p in ours[:_SHOWN]]
         lines += [f"  and {len(ours) - _SHOWN:,} more (--json lists them)"] if len(ours) > _SHOWN else []
     if others := len(problems) - len(ours):
-        lines += ["", f"{others:,} other files are no run artefacts."]
+        lines += ["", "1 other file is no run artefact." if others == 1 else f"{others:,} other files are no run artefacts."]
     return [one_line(line, 2_000) for line in lines]
 
 
