@@ -5,10 +5,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, climb, compare_studies, convert, cosine, evaluate, export, sweep, train
+from refusal_core.commands import (
+    classify,
+    climb,
+    compare_studies,
+    convert,
+    cosine,
+    evaluate,
+    export,
+    runs,
+    sweep,
+    train,
+)
 from refusal_core.commands.entry import Parser, guarded, leave
 
-COMMANDS = (classify, evaluate, train, export, convert, sweep, compare_studies, cosine, climb)
+COMMANDS = (classify, evaluate, train, runs, export, convert, sweep, compare_studies, cosine, climb)
 
 
 def parser() -> argparse.ArgumentParser:
