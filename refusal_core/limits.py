@@ -51,6 +51,13 @@ SCORECARD_EXAMPLES = 50  # failing exchanges listed with a row
 SCORECARD_FLIPS = 200  # ids listed in each direction
 SCORECARD_RESAMPLES = 100_000
 SCORECARD_CACHE_ENTRIES = 500_000  # answers kept on disk, about 300 bytes each
+SCORECARD_STORED_BYTES = 16 * MB  # of one result in the store, deflated
+SCORECARD_JSON_BYTES = 500 * MB  # of the same, unpacked
+SCORECARDS_KEPT = 8  # results in memory, for all sessions
+SCORECARDS_AT_ONCE = 2  # suites under way, for all sessions
+SCORECARD_HISTORY = 50  # runs of a suite that a page reads
+MATRIX_ROWS_SHOWN = 500  # of a scorecard, on a page; the downloads have all
+DEMO_SUITE_ROWS = 2_000  # assertions times checkpoints in demo mode
 # Training runs
 RUN_FILES = 20_000  # files of one folder that are looked at
 RUN_DEPTH = 32  # folders below each other
