@@ -40,6 +40,12 @@ BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batc
 BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
 )
+SC_SAMPLE, SC_UPLOAD, SC_FILE, SC_DRAFT, SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE, SC_KEEP = (
+    f"scorecard_{name}" for name in ("sample", "upload", "file", "draft", "text", "only", "columns", "baseline", "keep")
+)
+SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_ITEM, SC_HISTORY = (
+    f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "item", "history")
+)
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
@@ -68,6 +74,13 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_TEXT: "",
     BATCH_ORDER: FILE_ORDER,
     BATCH_THRESHOLD: LOW_CONFIDENCE,
+    **dict.fromkeys((SC_SAMPLE, SC_FILE, SC_DRAFT)),
+    **dict.fromkeys((SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE), ""),
+    **dict.fromkeys((SC_VERDICTS, SC_TESTS, SC_SEVERITIES), ()),
+    SC_ROW: 0,
+    SC_COLUMN: 0,
+    SC_KEEP: True,
+    SC_HISTORY: False,
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

@@ -62,9 +62,7 @@ class Scorecards:
         """
         content = text.encode()
         packed = zlib.compress(content, 6)
-        check_size(
-            len(packed), SCORECARD_STORED_BYTES, what="the result", where="the store", fix="download it instead"
-        )
+        check_size(len(packed), SCORECARD_STORED_BYTES, what="the result", where="the store", fix="download it instead")
         row = {
             "suite": _suite(suite),
             "digest": hashlib.sha256(content).hexdigest(),
