@@ -102,8 +102,9 @@ def table(scorecard: Scorecard, lines: Sequence[Line]) -> list[dict[str, str]]:
     """A row of cells for each line; the columns of checkpoints are c0, c1, …"""
     ids = [column.id for column in scorecard.checkpoints]
     return [
-        {"assertion": one_line(name_of(any_row(line)), 160), "needs": _needs(line)}
+        {"assertion": one_line(name_of(any_row(line)), 160)}
         | {f"c{at}": cell_words(line[1].get(name)) for at, name in enumerate(ids)}
+        | {"needs": _needs(line)}
         for line in lines[:MATRIX_ROWS_SHOWN]
     ]
 

@@ -16,7 +16,7 @@ from ui.scorecards import STORED, Task
 
 COLUMNS_TOLD = 8  # checkpoints in words below the conclusion; a tab lists all
 CLICKED = "scorecard_clicked"  # the last click on the matrix that was followed
-TABLE_PIXELS, LINE_PIXELS, HEADER_PIXELS = 640, 35, 38
+WHOLE_ROWS, TABLE_PIXELS = 20, 640  # a longer matrix scrolls
 
 
 def draw_answer(task: Task) -> None:
@@ -72,11 +72,11 @@ def draw_matrix(task: Task) -> list[Line]:
     shown = lines[:MATRIX_ROWS_SHOWN]
     rows = logic.table(scorecard, shown)
     columns = {
-        "assertion": st.column_config.TextColumn("test / assertion", pinned=True, width=250),
-        "needs": st.column_config.TextColumn("needs", width=135),
+        "assertion": st.column_config.TextColumn("test / assertion", pinned=True, width=225),
+        "needs": st.column_config.TextColumn("needs", width=170),
     }
     for key, header in logic.headers(scorecard).items():
-        columns[key] = st.column_config.TextColumn(header, width=max(280, 9 * len(header) + 40))
+        columns[key] = st.column_config.TextColumn(header, width=max(300, 9 * len(header) + 40))
     key = f"scorecard_matrix_{task.token}_{hash(tuple(at for at, _ in shown))}"
     event = st.dataframe(
         rows,
@@ -85,7 +85,7 @@ def draw_matrix(task: Task) -> list[Line]:
         column_config=columns,
         on_select="rerun",
         selection_mode="single-cell",
-        height=min(TABLE_PIXELS, HEADER_PIXELS + LINE_PIXELS * len(rows)),
+        height="content" if len(rows) <= WHOLE_ROWS else TABLE_PIXELS,
         alt=_alt(scorecard, lines),
     )
     _follow(scorecard, shown, key, event["selection"]["cells"])

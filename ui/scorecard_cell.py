@@ -14,7 +14,7 @@ from ui import show, state
 from ui.scorecard import Line
 
 PROMPT_SHOWN, RESPONSE_SHOWN = 120, 160
-LIST_PIXELS = 250
+WHOLE_ROWS, LIST_PIXELS = 7, 250
 
 
 def choose(scorecard: Scorecard, lines: list[Line]) -> tuple[int, int] | None:
@@ -91,14 +91,16 @@ def _numbers(row: Row) -> None:
         facts.append(("rate corrected for its errors", format_rate(evidence.corrected)))
     if evidence.p is not None:
         facts.append(("McNemar's exact p, two-sided", f"{evidence.p:.3g}"))
-    if row.interval is not None:
-        facts.append(("interval", f"{row.interval.method}, level {row.interval.level:g}"))
     if evidence.left_out:
         facts.append(("items left out", f"{evidence.left_out:,}"))
     if facts:
         show.facts(("what", "value"), facts)
     for text in evidence.notes:
         show.text(text)
+    if row.interval is not None:
+        show.sentence(
+            ":small[:gray[{level} interval: {method}]]", level=f"{100 * row.interval.level:.3g}%", method=row.interval.method
+        )
 
 
 def _flips(row: Row, baseline: str | None) -> None:
@@ -120,7 +122,7 @@ def _flips(row: Row, baseline: str | None) -> None:
                     [{"id": name} for name in ids],
                     hide_index=True,
                     key=f"scorecard_flips_{at}",
-                    height=min(LIST_PIXELS, 38 + 35 * len(ids)),
+                    height="content" if len(ids) <= WHOLE_ROWS else LIST_PIXELS,
                     alt=f"Ids of the items that are {words}.",
                 )
             if total > len(ids):
@@ -158,7 +160,7 @@ def _pick(row: Row, failing: tuple[Example, ...], with_texts: bool) -> Example |
         on_select="rerun" if with_texts else "ignore",
         selection_mode="single-row",
         column_config={"p": st.column_config.NumberColumn(format="%.3f")},
-        height=min(LIST_PIXELS, 38 + 35 * len(rows)),
+        height="content" if len(rows) <= WHOLE_ROWS else LIST_PIXELS,
         alt="Items with id, answer, expected class, probability of the answer and the start of the texts.",
     )
     if not with_texts:

@@ -223,8 +223,8 @@ def _text(demo: bool) -> None:
         with st.container(horizontal=True):
             st.form_submit_button("**Run**", on_click=_press_run, args=(demo,))
             st.form_submit_button("Check", on_click=_press_check)
-    if said := st.session_state.get(CHECKED):
-        show.text(said)
+        if said := st.session_state.get(CHECKED):
+            show.text(said)
 
 
 def _current() -> Source:

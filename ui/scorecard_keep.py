@@ -139,7 +139,7 @@ def _runs(store: Store, task: Task, runs: list[StoredRun]) -> None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={"conclusion": st.column_config.TextColumn(width="large")},
-        height=min(320, 38 + 35 * len(rows)),
+        height="content" if len(rows) <= 9 else 320,
         alt="Runs of the suite, the latest first, with time, conclusion, who signed and digest.",
     )
     chosen = [runs[at] for at in event["selection"]["rows"] if at < len(runs)]

@@ -30,6 +30,7 @@ def draw(shared: Shared, keeper: Keeper) -> None:
         scorecard_inputs.watch(running)
         if not running.running:
             _settle(running, keeper)
+            st.rerun()  # the inputs above fold, now that there is an answer
     task = cache.scorecards().get(st.session_state.get(SHOWN))
     if problem := st.session_state.get(PROBLEM):
         show.problem("Not run", problem)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from refusal_core.labels import LABELS
+from refusal_core.metrics.intervals import Rate, rate
 from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric
 from refusal_core.metrics.scores import score
@@ -78,8 +79,7 @@ def _metric(name: str, items: Items, metric: Metric, part: str = "", severity: s
     found = score(items, metric)
     if found.interval is None:
         return []
-    better = metric.greater_is_better
-    threshold = math.floor(found.interval.low * 100) / 100 if better else math.ceil(found.interval.high * 100) / 100
+    threshold = _down(found) if metric.greater_is_better else _up(found)
     extra = f", severity: {severity}" if severity else ""
     keys = f"id: {_quoted(name)}, type: metric, metric: {metric.name}, {part}threshold: {threshold:g}{extra}"
     return [f"      - {{{keys}}}   # today {found}"]
@@ -91,7 +91,7 @@ def _regressions(split: str) -> list[str]:
         "    description: No worse than the baseline on the same items, by more than one point in a hundred",
         *_split(split),
         "    assert:",
-        "      - {id: accuracy-change, type: no-regression, metric: accuracy, min_absolute_change: -0.01, test: mcnemar}",
+        "      - {id: accuracy-change, type: no-regression, metric: accuracy, min_absolute_change: -0.01}",
         "      - {id: macro-f1-change, type: no-regression, metric: f1, average: macro, min_absolute_change: -0.01}",
     ]
 
@@ -106,13 +106,32 @@ def _behaviour(found: Predictions, split: str) -> list[str]:
             f"    description: {_quoted('Variants: ' + ', '.join(variants))}",
             *_split(split),
         ]
-        lines += ["    assert:", '      - {id: flips, type: invariance, perturbation: "*", max_flip_rate: 0.05}']
+        most = max(_up(_flips(found, split, variant)) for variant in variants)
+        lines += ["    assert:", f'      - {{id: flips, type: invariance, perturbation: "*", max_flip_rate: {most:g}}}']
     for other in dict.fromkeys(s for s, variant in pairs if s != split and not variant):
         rows = found.rows(other)
         if shown(other) and (found.true[rows] >= 0).any():
             lines += [f"  - id: {_quoted('cases-' + other)}", *_split(other), "    assert:"]
-            lines += ['      - {id: as-labelled, type: equals, value_field: "true", min_pass_rate: 0.8}']
+            today = score(found.items(split=other), Metric("accuracy"))
+            keys = f'type: equals, value_field: "true", min_pass_rate: {_down(today):g}'
+            lines.append(f"      - {{id: as-labelled, {keys}}}   # today {today}")
     return lines
+
+
+def _flips(found: Predictions, split: str, variant: str) -> Rate:
+    """How many rows change their class under a variant."""
+    before = {found.ids[row]: found.predicted[row] for row in found.rows(split)}
+    after = [(found.ids[row], found.predicted[row]) for row in found.rows(split, variant)]
+    pairs = [(before[name], label) for name, label in after if name in before]
+    return rate(sum(a != b for a, b in pairs), len(pairs))
+
+
+def _down(found: Rate) -> float:
+    return math.floor(found.interval.low * 100) / 100 if found.interval else 0.0
+
+
+def _up(found: Rate) -> float:
+    return math.ceil(found.interval.high * 100) / 100 if found.interval else 1.0
 
 
 def _split(split: str) -> list[str]:
@@ -120,5 +139,6 @@ def _split(split: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """`text` as YAML takes it whatever it holds: JSON strings are YAML."""
-    return json.dumps(text)
+    """`text` as YAML takes it whatever it holds: JSON strings are YAML but for halves of surrogate pairs."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from refusal_core.errors import one_line
 from refusal_core.metrics.intervals import Rate, digits_for, format_rate
-from refusal_core.scorecard.cell import Cell, Finding
+from refusal_core.scorecard.assertions import EVERY
+from refusal_core.scorecard.cell import Cell, Finding, shown_slice
 from refusal_core.scorecard.result import Row
 from refusal_core.scorecard.unfold import Line
 from refusal_core.scorecard.verdicts import Bound, Verdict, more_needed, negated
@@ -27,7 +28,8 @@ def finished_row(line: Line, cell: Cell, finding: Finding) -> Row:
         evidence = replace(evidence, more_needed=more, assumption=_assumption(finding, more))
     value = _shown_value(finding, line.assertion.kind)
     bound = finding.bound
-    message = f"{finding.subject} {value}, {'must not be' if turned else 'needs'} {_needed(finding.bound)}"
+    where = f" where {shown_slice(line.slice)}" if line.slice else ""
+    message = f"{finding.subject}{where} {value}, {'must not be' if turned else 'needs'} {_needed(finding.bound)}"
     if judgement.reason:
         message += f": {judgement.reason}"
     return Row(
@@ -54,9 +56,10 @@ def failed_row(line: Line, cell: Cell, verdict: Verdict, reason: str) -> Row:
 
 def _common(line: Line, cell: Cell) -> dict:
     severity = line.assertion.severity or cell.defaults.severity
+    every = getattr(line.assertion, "label", None) == EVERY
     return {
         "test": line.test.id, "assertion": line.name, "type": line.assertion.type, "checkpoint": cell.column.spec.id,
-        "severity": severity, "label": line.label, "slice": line.shown_slice or None,
+        "severity": severity, "label": line.label if every else None, "slice": line.unfolded or None,
         "description": line.test.description,
     }  # fmt: skip
 

@@ -205,10 +205,10 @@ _EXPECTED = {
 
 
 def _first_fault(problem: ValidationError, document: Document) -> InputError:
-    """The fault that stands first in the file."""
+    """The fault that stands first in the file; a missing key last, since a misspelled one may stand for it."""
     faults = problem.errors(include_url=False)
     placed = [(document.places.get(_path(fault["loc"], document), (0, 0)), fault) for fault in faults]
-    fault = min(placed, key=lambda item: item[0])[1]
+    fault = min(placed, key=lambda item: (item[1]["type"] == "missing", item[0]))[1]
     path, kind = _path(fault["loc"], document), fault["type"]
     key = next((str(part) for part in reversed(path) if isinstance(part, str)), "the suite")
     where, context = document.where(path), fault.get("ctx", {})
@@ -234,8 +234,12 @@ def _first_fault(problem: ValidationError, document: Document) -> InputError:
 def _path(location: tuple[str | int, ...], document: Document) -> tuple[str | int, ...]:
     """The part of a validator's location that is in the file: it also names the branches of unions."""
     path: tuple[str | int, ...] = ()
-    data = document.data
+    data, branch = document.data, False
     for part in location:
+        if branch:  # the type of an assertion, which may be called as one of its keys
+            branch = False
+            continue
+        branch = path[-1:] == ("assert",) and isinstance(part, int)
         try:
             data = data[part]  # type: ignore[index]
         except (KeyError, IndexError, TypeError):

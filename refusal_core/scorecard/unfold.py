@@ -29,9 +29,10 @@ class Line:
     perturbation: str | None = None
 
     @property
-    def shown_slice(self) -> dict[str, str]:
-        """The slice and the perturbation, as the row names them."""
-        return dict(self.slice or {}) | ({"perturbation": self.perturbation} if self.perturbation else {})
+    def unfolded(self) -> dict[str, str]:
+        """The fields of the slice that were written as *, and the perturbation: what tells the row from its like."""
+        part = {name: value for name, value in (self.slice or {}).items() if self.assertion.slice.get(name) == EVERY}
+        return part | ({"perturbation": self.perturbation} if self.perturbation else {})
 
 
 def lines(suite: Suite, columns: Sequence[Column], make: Mapping[str, Cell]) -> Iterator[Line]:
