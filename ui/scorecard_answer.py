@@ -105,7 +105,7 @@ def _filters(scorecard: Scorecard) -> Filters:
     kept = {"persist_state": "session"}
     with verdicts:
         st.pills(
-            "Verdict", there, selection_mode="multi", key=state.SC_VERDICTS, format_func=_with_symbol, **kept
+            "Verdict", there, selection_mode="multi", key=state.SC_VERDICTS, format_func=_with_symbol, wrap=True, **kept
         )  # fmt: skip
     with tests:
         st.multiselect("Test", names, key=state.SC_TESTS, placeholder="all", **kept)

@@ -99,7 +99,9 @@ def _numbers(row: Row) -> None:
         show.text(text)
     if row.interval is not None:
         show.sentence(
-            ":small[:gray[{level} interval: {method}]]", level=f"{100 * row.interval.level:.3g}%", method=row.interval.method
+            ":small[:gray[{level} interval: {method}]]",
+            level=f"{100 * row.interval.level:.3g}%",
+            method=row.interval.method,
         )
 
 
@@ -133,7 +135,9 @@ def _failing(row: Row) -> None:
     evidence = row.evidence
     if not evidence.failing_total:
         return
-    st.markdown("#### Items outside" if row.type.removeprefix("not-") == "rate" else "#### Items that fail")
+    show.sentence(
+        "#### {words}", words="Items that count against it" if row.type.endswith("rate") else "Items that fail"
+    )
     show.sentence("{n} of {all} are listed.", n=f"{len(evidence.failing):,}", all=f"{evidence.failing_total:,}")
     with_texts = any(example.exchange is not None for example in evidence.failing)
     chosen = _pick(row, evidence.failing, with_texts)
