@@ -100,7 +100,7 @@ def _take_sample() -> None:
 
 
 def _take_upload(demo: bool) -> None:
-    """A suite among the uploaded files goes into the text area; data files alone wait for one."""
+    """A suite among the uploaded files goes into the text area; data files alone are offered for a draft."""
     try:
         found = _uploads(demo)
         suites = [name for name in found if name.lower().endswith(scorecards.ALLOWED)]
@@ -112,6 +112,8 @@ def _take_upload(demo: bool) -> None:
             name = suites[0]
             limits.check_size(len(found[name]), limits.SUITE_BYTES, what="the suite", where=name, fix="split it")
             load(Source(scorecards.UPLOAD, name, f"upload {name}", found[name]))
+        elif found:
+            st.session_state[state.SC_DRAFT] = next(iter(found))
     except RefusalCoreError as error:
         st.session_state[PROBLEM] = str(error)
 
@@ -165,11 +167,12 @@ def _take_file() -> None:
 
 def _draft(demo: bool) -> None:
     """A first suite from a predictions file that is uploaded or below a data root."""
-    with st.expander("Draft a suite from a predictions file"):
+    uploaded = [file.name for file in st.session_state.get(state.SC_UPLOAD) or []]
+    only_data = bool(uploaded) and not any(name.lower().endswith(scorecards.ALLOWED) for name in uploaded)
+    with st.expander("Draft a suite from a predictions file", expanded=only_data):
         st.markdown(
             "Thresholds are what the file's own numbers promise today: tighten them, and add checkpoints to compare."
         )
-        uploaded = [file.name for file in st.session_state.get(state.SC_UPLOAD) or []]
         options = [name for name in uploaded if not name.lower().endswith(scorecards.ALLOWED)]
         if not demo:
             options += [name for name in _below(cache.exchange_files) if name.lower().endswith(".jsonl")]

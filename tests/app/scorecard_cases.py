@@ -27,7 +27,7 @@ tests:
       - {{id: macro, type: metric, metric: f1, average: macro, threshold: 0.85, severity: advisory}}
   - id: change
     assert:
-      - {{id: acc-change, type: no-regression, metric: accuracy, min_absolute_change: -0.01, test: mcnemar}}
+      - {{id: acc-change, type: no-regression, metric: accuracy, min_absolute_change: -0.02, test: mcnemar}}
   - id: cases
     vars: {{prompt: "How?", response: "No."}}
     assert:

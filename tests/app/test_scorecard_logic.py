@@ -23,8 +23,8 @@ verdicts = st.sets(st.sampled_from(VERDICTS)).map(lambda chosen: tuple(v for v i
     verdicts,
     st.none() | st.tuples(st.integers(0, 19_999), st.integers(0, 99)),
 )
-def test_a_link_restores_its_view(*parts):
-    link = Link(*parts)
+def test_a_link_restores_its_view(suite, run, result, shown, cell):
+    link = Link(suite, run, result, shown, cell)
     assert from_params(to_params(link)) == (link, [])
 
 
