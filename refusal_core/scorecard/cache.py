@@ -46,8 +46,8 @@ def text_digest(exchange: Exchange) -> bytes:
 
 def default_path(env: Mapping[str, str] = os.environ) -> Path:
     """`scorecard.sqlite` in the folder that REFUSAL_CACHE names, else in the user's cache folder."""
-    given = env.get("REFUSAL_CACHE", "").strip()
-    folder = Path(given) if given else Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refusal-workbench"
+    given = env.get(SETTING, "").strip()
+    folder = Path(given) if given else Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refusal"
     return folder / "scorecard.sqlite"
 
 

@@ -143,7 +143,7 @@ def test_a_broken_cache_costs_time_and_not_the_run(folder):
 
 def test_the_setting_says_where(tmp_path):
     assert default_path({"REFUSAL_CACHE": str(tmp_path)}) == tmp_path / "scorecard.sqlite"
-    assert default_path({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "refusal-workbench" / "scorecard.sqlite"
+    assert default_path({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "refusal" / "scorecard.sqlite"
 
 
 def test_a_checkpoint_that_cannot_be_loaded_is_a_column_of_errors(folder):

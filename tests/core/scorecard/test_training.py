@@ -19,8 +19,8 @@ def train(folder, *, loss=(0.9, 0.5, 0.4), grad=(1.0, 1.0, 1.0), evaluated=STEPS
         if step in evaluated:
             history.append({"step": step, "epoch": step / 100, "eval_loss": value, "eval_accuracy": 0.8})
     for step in STEPS:
-        state = {"global_step": step, "max_steps": 300, "num_train_epochs": 3, "train_batch_size": 8, "epoch": step / 100,
-                 "log_history": [row for row in history if row["step"] <= step]}  # fmt: skip
+        state = {"global_step": step, "max_steps": 300, "num_train_epochs": 3, "train_batch_size": 8}
+        state |= {"epoch": step / 100, "log_history": [row for row in history if row["step"] <= step]}
         write_predictions(folder / f"checkpoint-{step}" / "predictions.jsonl", [1] * 40, [1] * 40)
         (folder / f"checkpoint-{step}" / "trainer_state.json").write_text(json.dumps(state))
     (folder / "trainer_state.json").write_text(json.dumps(state))
