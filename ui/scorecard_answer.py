@@ -17,6 +17,7 @@ from ui.scorecards import STORED, Task
 COLUMNS_TOLD = 8  # checkpoints in words below the conclusion; a tab lists all
 CLICKED = "scorecard_clicked"  # the last click on the matrix that was followed
 WHOLE_ROWS, TABLE_PIXELS = 20, 640  # a longer matrix scrolls
+NAME_PIXELS = (160, 320)  # of the first column: as wide as its names, between these
 
 
 def draw_answer(task: Task) -> None:
@@ -41,7 +42,7 @@ def draw_answer(task: Task) -> None:
         lines.append(f"and {len(scorecard.checkpoints) - COLUMNS_TOLD:,} more, in the tab Checkpoints")
     with st.container(gap="xsmall"):
         show.text("\n".join(lines))
-        show.text(f"{task.source.shown}: {one_line(scorecard.description or scorecard.suite)}")
+        show.text(f"{one_line(scorecard.description or scorecard.suite)} ({task.source.shown})")
         _rule(scorecard)
     if task.source.kind == STORED:
         show.note("This is a result of the history: it has no texts of exchanges.")
@@ -71,8 +72,10 @@ def draw_matrix(task: Task) -> list[Line]:
         return lines
     shown = lines[:MATRIX_ROWS_SHOWN]
     rows = logic.table(scorecard, shown)
+    longest = max(len(row["assertion"]) for row in rows)
+    name_pixels = min(max(NAME_PIXELS[0], 16 + 7 * longest), NAME_PIXELS[1])
     columns = {
-        "assertion": st.column_config.TextColumn("test / assertion", pinned=True, width=225),
+        "assertion": st.column_config.TextColumn("test / assertion", pinned=True, width=name_pixels),
         "needs": st.column_config.TextColumn("needs", width=170),
     }
     for key, header in logic.headers(scorecard).items():

@@ -71,9 +71,10 @@ def _decide(row: Row) -> None:
         return
     if evidence.more_needed:
         show.sentence(
-            "About **{n} more items** would decide, {assumption}.", n=f"{evidence.more_needed:,}",
+            "About **{more}** would decide, {assumption}.",
+            more=f"{evidence.more_needed:,} more item{'' if evidence.more_needed == 1 else 's'}",
             assumption=evidence.assumption,
-        )  # fmt: skip
+        )
     elif evidence.assumption:
         show.text(evidence.assumption[:1].upper() + evidence.assumption[1:] + ".")
 

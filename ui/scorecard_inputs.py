@@ -87,8 +87,9 @@ def _samples() -> None:
     st.pills(
         "Samples, run at one click",
         names,
-        format_func=lambda name: name.rpartition("/")[2].replace("_", " ").replace("-", " ").capitalize(),
+        format_func=scorecards.sample_title,
         key=state.SC_SAMPLE,
+        wrap=True,
         persist_state="session",
         on_change=_take_sample,
     )

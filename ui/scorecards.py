@@ -36,6 +36,7 @@ STOPPED = "Stopped. What was classified by then is kept and need not be classifi
 FAILED = "The suite could not be run: an error of this program, which its log describes."
 BUSY = "As many suites as this server takes at once are being run: try again in a minute."
 ALLOWED = (".yaml", ".yml")
+TITLES = {"starter": "Three checkpoints of the starter", "answers": "Answers of two language models"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ def sample_names() -> list[str]:
     """The suites that come with the app, by their path without its ending."""
     found = [path for path in SAMPLES.rglob("*") if path.suffix in ALLOWED and _is_suite(path)]
     return sorted(str(path.relative_to(SAMPLES).with_suffix("")).replace("\\", "/") for path in found)
+
+
+def sample_title(name: str) -> str:
+    """What a reader sees of a sample's name."""
+    return TITLES.get(name, name.rpartition("/")[2].replace("_", " ").replace("-", " ").capitalize())
 
 
 def sample(name: str) -> Source | None:
