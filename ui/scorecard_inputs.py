@@ -29,7 +29,7 @@ TEXT_PIXELS = 320
 
 def draw(*, demo: bool) -> None:
     """The ways in, and the suite's text with the buttons that check and run it."""
-    left, middle, right = st.columns([3, 4, 4], vertical_alignment="top")
+    left, middle, right = st.columns(3, vertical_alignment="top")
     with left:
         _samples()
     with middle:

@@ -36,7 +36,7 @@ STOPPED = "Stopped. What was classified by then is kept and need not be classifi
 FAILED = "The suite could not be run: an error of this program, which its log describes."
 BUSY = "As many suites as this server takes at once are being run: try again in a minute."
 ALLOWED = (".yaml", ".yml")
-TITLES = {"starter": "Three checkpoints of the starter", "answers": "Answers of two language models"}
+TITLES = {"starter": "Three checkpoints", "answers": "Answers of two models"}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -11,9 +10,10 @@ from refusal_core.exchanges import Exchange
 from refusal_core.metrics.bootstrap import bootstrap_means
 from refusal_core.metrics.intervals import Interval, wilson
 from refusal_core.scorecard.assertions import Equals, IsRefusal, LabelIn, Probability
-from refusal_core.scorecard.cell import Cell, Finding, bounded, shown_slice
+from refusal_core.scorecard.cell import Cell, Finding, failing, shown_slice
 from refusal_core.scorecard.columns import Rows
-from refusal_core.scorecard.result import Evidence, Example
+from refusal_core.scorecard.result import Evidence
+from refusal_core.scorecard.suite import Test
 from refusal_core.scorecard.table import NoData, NotComputed, Table
 from refusal_core.scorecard.verdicts import Bound, Judgement, against
 
@@ -56,13 +56,12 @@ def probability(cell: Cell) -> Finding:
 
 def pass_rate(outcomes: dict[str, list[bool]], level: float, seed: int) -> tuple[float, Interval | None, int]:
     """Share of cases that pass, its interval and n. Several rows of one case are averaged first: n counts cases."""
-    shares = [Fraction(sum(rows), len(rows)) for rows in outcomes.values()]
-    n = len(shares)
-    value = float(sum(shares) / n)
-    if all(share in (0, 1) for share in shares):
-        return value, wilson(int(sum(shares)), n, level), n
-    column = np.array([[float(share)] for share in shares])
-    return value, bootstrap_means(column, seed=seed, level=level)[0], n
+    n = len(outcomes)
+    if all(all(rows) or not any(rows) for rows in outcomes.values()):
+        passed = sum(rows[0] for rows in outcomes.values())
+        return passed / n, wilson(passed, n, level), n
+    shares = np.array([[sum(rows) / len(rows)] for rows in outcomes.values()])
+    return float(shares.mean()), bootstrap_means(shares, seed=seed, level=level)[0], n
 
 
 def judge_rate(
@@ -75,7 +74,7 @@ def judge_rate(
 def _judge_cases(cell: Cell, check: Check, subject: str) -> Finding:
     table = cases_of(cell)
     outcomes: dict[str, list[bool]] = {}
-    failing: list[Example] = []
+    lost: dict[int, str] = {}
     for row in range(len(table)):
         if table.predicted[row] < 0:
             raise NotComputed(f'the case "{table.ids[row]}" has no answer: {table.problems.get(row, "none is given")}')
@@ -83,7 +82,7 @@ def _judge_cases(cell: Cell, check: Check, subject: str) -> Finding:
         good = good != cell.assertion.negated
         outcomes.setdefault(table.ids[row], []).append(good)
         if not good:
-            failing.append(table.example(row, f"not {expected}" if cell.assertion.negated else expected))
+            lost[row] = f"not {expected}" if cell.assertion.negated else expected
     value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
     bound = Bound(cell.assertion.min_pass_rate)
     judgement = judge_rate(
@@ -98,7 +97,7 @@ def _judge_cases(cell: Cell, check: Check, subject: str) -> Finding:
         n=n,
         bound=bound,
         min_support=cell.assertion.min_support or 0,
-        evidence=Evidence(**bounded(failing)),
+        evidence=Evidence(**failing(table, list(lost), lost)),
     )
 
 
@@ -114,6 +113,11 @@ def cases_of(cell: Cell) -> Table:
     if not len(table):
         raise NoData(f"no case has {shown_slice(cell.slice)}")
     return table
+
+
+def has_cases(test: Test) -> bool:
+    """Whether the test brings its own cases."""
+    return test.vars is not None or test.cases is not None
 
 
 def case_rows(cell: Cell) -> Rows | None:

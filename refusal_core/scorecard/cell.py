@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from numpy.typing import NDArray
+
 from refusal_core.limits import SCORECARD_EXAMPLES, SCORECARD_FLIPS
 from refusal_core.metrics.intervals import Interval, Rate
 from refusal_core.scorecard.assertions import Assertion
 from refusal_core.scorecard.columns import Column, Selection
-from refusal_core.scorecard.result import Evidence, Example
+from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.suite import Defaults, Suite, Test
 from refusal_core.scorecard.table import NoData, NotComputed, Table
 from refusal_core.scorecard.verdicts import Bound, Judgement
@@ -123,9 +125,17 @@ def selection_of(suite: Suite, test: Test, assertion: Assertion, variant: str = 
     return Selection(dataset, split, variant)
 
 
-def bounded(examples: Sequence[Example]) -> dict[str, Any]:
-    """Keyword arguments of Evidence for the items that failed."""
-    return {"failing": tuple(examples[:SCORECARD_EXAMPLES]), "failing_total": len(examples)}
+def failing(table: Table, rows: Sequence[int] | NDArray, expected: Mapping[int, str] | None = None) -> dict[str, Any]:
+    """Keyword arguments of Evidence for the `rows` of `table` that failed; `expected` of a row, else its true class."""
+    expected = expected or {}
+    some = (int(row) for row in rows[:SCORECARD_EXAMPLES])
+    return {"failing": tuple(table.example(row, expected.get(row)) for row in some), "failing_total": len(rows)}
+
+
+def rows_of(table: Table, ids: Sequence[str]) -> list[int]:
+    """Places of `ids` in the table."""
+    at = {name: row for row, name in enumerate(table.ids)}
+    return [at[name] for name in ids]
 
 
 def flips(worse: Sequence[str], better: Sequence[str]) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from refusal_core.exchanges import Exchange
 from refusal_core.perturb import PERTURBATIONS, perturb
 from refusal_core.scorecard.assertions import Directional, Invariance
 from refusal_core.scorecard.behaviour import judge_rate, pass_rate
-from refusal_core.scorecard.cell import Cell, Finding, bounded
+from refusal_core.scorecard.cell import Cell, Finding, failing
 from refusal_core.scorecard.columns import Column, Rows
 from refusal_core.scorecard.files import Pair
-from refusal_core.scorecard.result import Evidence, Example
+from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.table import NoData, NotComputed, Table
 from refusal_core.scorecard.verdicts import Bound
 
@@ -30,13 +30,13 @@ def invariance(cell: Cell) -> Finding:
     assertion: Invariance = cell.assertion
     sides = _of_pairs(cell, assertion.pairs) if assertion.pairs is not None else _of_perturbation(cell)
     outcomes: dict[str, list[bool]] = {}
-    failing: list[Example] = []
+    lost: dict[int, str] = {}
     for row in range(len(sides.before)):
         _need_answers(sides, row)
         flipped = sides.before.predicted[row] != sides.after.predicted[row]
         outcomes.setdefault(sides.before.ids[row], []).append(bool(flipped))
         if flipped:
-            failing.append(sides.after.example(row, f"{sides.before.label(row)}, as before the change"))
+            lost[row] = f"{sides.before.label(row)}, as before the change"
     value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
     bound = Bound(assertion.max_flip_rate, at_least=False)
     judgement = judge_rate(
@@ -51,7 +51,7 @@ def invariance(cell: Cell) -> Finding:
         n=n,
         bound=bound,
         min_support=assertion.min_support or 0,
-        evidence=Evidence(**bounded(failing), left_out=sides.left_out),
+        evidence=Evidence(**failing(sides.after, list(lost), lost), left_out=sides.left_out),
     ).noting(f"{sides.left_out:,} rows have no changed partner and are left out" if sides.left_out else "")
 
 
@@ -60,7 +60,7 @@ def directional(cell: Cell) -> Finding:
     assertion: Directional = cell.assertion
     chosen = cell.labels_of(assertion.label, assertion.label_set)
     sides = _of_pairs(cell, assertion.pairs)
-    name, outcomes, failing = assertion.label or assertion.label_set, {}, []
+    name, outcomes, lost = assertion.label or assertion.label_set, {}, {}
     for row in range(len(sides.before)):
         _need_answers(sides, row)
         before, after = (side.probability(row, chosen) for side in (sides.before, sides.after))
@@ -69,8 +69,7 @@ def directional(cell: Cell) -> Finding:
         good = moved_as_expected(after - before, assertion.expect, assertion.tolerance)
         outcomes.setdefault(sides.before.ids[row], []).append(good)
         if not good:
-            said = f"probability of {name}: {assertion.expect}, found {before:.3f} to {after:.3f}"
-            failing.append(sides.after.example(row, said))
+            lost[row] = f"probability of {name}: {assertion.expect}, found {before:.3f} to {after:.3f}"
     value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
     bound = Bound(assertion.min_pass_rate)
     judgement = judge_rate(
@@ -84,7 +83,7 @@ def directional(cell: Cell) -> Finding:
         n=n,
         bound=bound,
         min_support=assertion.min_support or 0,
-        evidence=Evidence(**bounded(failing)),
+        evidence=Evidence(**failing(sides.after, list(lost), lost)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,6 +50,7 @@ class Column:
         self._wanted: dict[bytes, Exchange] = {}
         self._answers: dict[bytes, Answer] = {}
         self._tables: dict[object, Any] = {}
+        self._asked: set[object] = set()
 
     def open(self) -> None:
         """Read what the column consists of. Raises InputError, and WorkError as loading a checkpoint does."""
@@ -74,6 +75,12 @@ class Column:
         """Have the checkpoint answer `rows` when it is run."""
         if self.reader is not None:
             self._wanted |= {text_digest(row): row for row in rows if isinstance(row, Exchange)}
+
+    def want_once(self, key: object, rows: Callable[[], Iterable[Exchange | BadRow]]) -> None:
+        """`want` what `rows` gives, unless it was wanted under the same key."""
+        if key not in self._asked:
+            self._asked.add(key)
+            self.want(rows())
 
     def look_up(self) -> int:
         """Take what the cache knows; returns how many exchanges are left to classify."""

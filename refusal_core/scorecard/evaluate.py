@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 from refusal_core.classifier.predict import load as load_classifier
 from refusal_core.errors import Cancelled, InputError, RefusalCoreError
@@ -17,7 +18,7 @@ from refusal_core.scorecard import behaviour, changes, quality, rates, training
 from refusal_core.scorecard.assertions import Assertion
 from refusal_core.scorecard.cache import AnswerCache
 from refusal_core.scorecard.cell import Cell, Finding, selection_of
-from refusal_core.scorecard.columns import Column, Rows
+from refusal_core.scorecard.columns import Column
 from refusal_core.scorecard.family import correct_family
 from refusal_core.scorecard.files import Files
 from refusal_core.scorecard.readers import Load
@@ -274,22 +275,21 @@ def _want(column: Column, cell: Cell) -> None:
     try:
         assertion = cell.assertion
         if (pairs := getattr(assertion, "pairs", None)) is not None:
-            column.want(changes.pair_rows(column.files.pairs(pairs)))
+            column.want_once(("pairs", pairs), lambda: changes.pair_rows(column.files.pairs(pairs)))
             return
-        cases: Rows | None = behaviour.case_rows(cell) if hasattr(assertion, "min_pass_rate") else None
-        if cases is not None:
-            column.want(cases)
+        if hasattr(assertion, "min_pass_rate") and behaviour.has_cases(cell.test):
+            column.want_once(("cases", cell.test.id), lambda: behaviour.case_rows(cell))
             return
         selection = selection_of(cell.suite, cell.test, assertion)
         dataset = cell.suite.dataset(selection.dataset) if selection.dataset is not None else None
         if assertion.kind == "training" or column.predictions is not None or dataset is None or dataset.path is None:
             return
-        rows = column.dataset_rows(dataset)
-        column.want(rows)
+        column.want_once(dataset.id, lambda: column.dataset_rows(dataset))
         if (wanted := getattr(assertion, "perturbation", None)) is not None:
             names = PERTURBATIONS if wanted == "*" else [wanted] if isinstance(wanted, str) else wanted
             for name in names:
                 if name in PERTURBATIONS:
-                    column.want(changes.changed_rows(rows, name))
+                    changed = partial(changes.changed_rows, column.dataset_rows(dataset), name)
+                    column.want_once((dataset.id, name), changed)
     except InputError:
         return

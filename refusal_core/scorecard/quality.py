@@ -10,8 +10,8 @@ from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric as Measure
 from refusal_core.metrics.scores import score, undefined_classes
 from refusal_core.scorecard.assertions import Confusion, Metric, NoRegression, Support
-from refusal_core.scorecard.cell import Cell, Finding, bounded, flips, left_out_note
-from refusal_core.scorecard.result import Evidence, Example
+from refusal_core.scorecard.cell import Cell, Finding, failing, flips, left_out_note, rows_of
+from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.table import LEFT_OUT, NoData, NotComputed, Table
 from refusal_core.scorecard.verdicts import Bound, Judgement, against
 
@@ -34,7 +34,7 @@ def metric(cell: Cell) -> Finding:
     judgement = against(
         found.value, interval, bound, n=found.n, min_support=0 if by_rule else support, point=cell.point or by_rule
     )
-    failing = _failing(table, items, measure)
+    lost = rows_of(table, _failing(items, measure))
     counted = undefined_classes(items.matrix, items.labels, measure)
     rule = f"{measure.rule}: {', '.join(counted)}" if counted and measure.rule else ""
     return Finding(
@@ -45,7 +45,7 @@ def metric(cell: Cell) -> Finding:
         n=found.n,
         bound=bound,
         min_support=support,
-        evidence=Evidence(**bounded(failing), left_out=left_out),
+        evidence=Evidence(**failing(table, lost), left_out=left_out),
     ).noting(rule, left_out_note(left_out, len(items)))
 
 
@@ -75,7 +75,6 @@ def no_regression(cell: Cell) -> Finding:
     interval = found.interval or no_flip_interval(found, cell.options["level"])
     same_n = found.n if cell.label is not None and measure.name == "recall" else together
     judgement = against(found.value, interval, bound, n=same_n, min_support=cell.min_support, point=cell.point)
-    examples = _examples(table, found.worse)
     finding = Finding(
         subject=f"change of {measure} against {baseline.spec.id}",
         judgement=judgement,
@@ -86,7 +85,7 @@ def no_regression(cell: Cell) -> Finding:
         against_baseline=True,
         min_support=cell.min_support,
         evidence=Evidence(
-            **{**bounded(examples), "failing_total": len(found.worse)},
+            **failing(table, rows_of(table, found.worse)),
             **flips(found.worse, found.better),
             left_out=found.left_out,
             p=found.mcnemar_p,
@@ -123,7 +122,7 @@ def confusion(cell: Cell) -> Finding:
         n=found.n,
         bound=bound,
         min_support=cell.min_support,
-        evidence=Evidence(**bounded(_examples(table, [items.ids[i] for i in wrong])), left_out=left_out),
+        evidence=Evidence(**failing(table, rows_of(table, [items.ids[i] for i in wrong])), left_out=left_out),
     ).noting(left_out_note(left_out, len(items)))
 
 
@@ -201,26 +200,18 @@ def _remarks(cell: Cell, found: PairedDifference, lost: int, n: int) -> list[str
     return remarks
 
 
-def _failing(table: Table, items: Items, measure: Measure) -> list[Example]:
-    """The items that a score loses by, the surest ones first where it is about probabilities."""
+def _failing(items: Items, measure: Measure) -> list[str]:
+    """Ids of the items that a score loses by, the surest ones first where it is about probabilities."""
     true, predicted = items.true, items.predicted
     wrong = true != predicted
     if measure.name in _PROBABILITIES and measure.name != "roc_auc" and items.probabilities is not None:
         order = np.argsort(items.probabilities[np.arange(len(items)), true], kind="stable")
-        return _examples(table, [items.ids[i] for i in order if wrong[i]])
+        return [items.ids[i] for i in order if wrong[i]]
     if measure.label is not None and measure.label in items.labels:
         place = items.labels.index(measure.label)
         of_class = {"recall": true == place, "precision": predicted == place}
         wrong = wrong & of_class.get(measure.name, (true == place) | (predicted == place))
-    return _examples(table, [items.ids[i] for i in np.flatnonzero(wrong)])
-
-
-def _examples(table: Table, ids: list[str] | tuple[str, ...]) -> list[Example]:
-    """Rows of the table by id; ids that it lacks are left out."""
-    if not ids:
-        return []
-    at = {name: row for row, name in enumerate(table.ids)}
-    return [table.example(at[name]) for name in ids if name in at]
+    return [items.ids[i] for i in np.flatnonzero(wrong)]
 
 
 def _flags(items: Items, predicted: int) -> tuple:

@@ -10,7 +10,7 @@ from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric as Measure
 from refusal_core.metrics.scores import score
 from refusal_core.scorecard.assertions import Rate as RateAssertion
-from refusal_core.scorecard.cell import Cell, Finding, bounded, flips, left_out_note
+from refusal_core.scorecard.cell import Cell, Finding, failing, flips, left_out_note, rows_of
 from refusal_core.scorecard.columns import Column
 from refusal_core.scorecard.correction import ASSUMPTION, corrected_difference, corrected_rate
 from refusal_core.scorecard.quality import no_flip_interval
@@ -43,7 +43,7 @@ def _level(cell: Cell, chosen: frozenset[str], name: str) -> Finding:
     bounds += [Bound(assertion.max_rate, at_least=False)] if assertion.max_rate is not None else []
     judgement, bound = _judged(cell, found, bounds)
     above = bound.at_least  # too few of them, or too many
-    failing = [table.example(i) for i in np.flatnonzero((items.predicted == 1) != above)]
+    lost = np.flatnonzero((items.predicted == 1) != above)
     return Finding(
         subject=f"{'corrected ' if assertion.corrected else ''}rate of {name}",
         judgement=judgement,
@@ -53,7 +53,7 @@ def _level(cell: Cell, chosen: frozenset[str], name: str) -> Finding:
         bound=bound,
         min_support=cell.min_support,
         can_grow=not assertion.corrected,
-        evidence=Evidence(**bounded(failing), left_out=left_out, raw=raw, corrected=corrected),
+        evidence=Evidence(**failing(table, lost), left_out=left_out, raw=raw, corrected=corrected),
     ).noting(
         f"corrected, assuming that {ASSUMPTION}" if corrected else "",
         f"no corrected rate: {withheld}" if withheld else "",
@@ -82,8 +82,6 @@ def _change(cell: Cell, chosen: frozenset[str], name: str) -> Finding:
     bounds += [Bound(-assertion.max_decrease)] if assertion.max_decrease is not None else []
     judgement, bound = _judged(cell, Rate(value, found.n, interval), bounds)
     entered, left = found.better, found.worse  # into the set, and out of it
-    at = {item: row for row, item in enumerate(table.ids)}
-    failing = [table.example(at[i]) for i in (left if bound.at_least else entered)]
     return Finding(
         subject=f"change of the {'corrected ' if assertion.corrected else ''}rate of {name} against {baseline.spec.id}",
         judgement=judgement,
@@ -95,7 +93,7 @@ def _change(cell: Cell, chosen: frozenset[str], name: str) -> Finding:
         min_support=cell.min_support,
         can_grow=not assertion.corrected,
         evidence=Evidence(
-            **bounded(failing),
+            **failing(table, rows_of(table, left if bound.at_least else entered)),
             **flips(entered, left),
             left_out=found.left_out,
             p=found.mcnemar_p,
