@@ -174,11 +174,9 @@ def _pick(row: Row, failing: tuple[Example, ...], with_texts: bool) -> Example |
     clicked = event["selection"]["rows"]
     if clicked and st.session_state.get(f"{key}_seen") != clicked:
         st.session_state[f"{key}_seen"] = clicked
-        st.session_state[state.SC_ITEM] = clicked[0]
-    if st.session_state.get(state.SC_ITEM) not in range(len(names)):
-        st.session_state[state.SC_ITEM] = 0
+        st.session_state[f"{key}_item"] = clicked[0]
     at = st.selectbox(
-        "Read an item", range(len(names)), format_func=lambda at: names[at], key=state.SC_ITEM, width=320
+        "Read an item", range(len(names)), format_func=lambda at: names[at], key=f"{key}_item", width=320
     )  # fmt: skip
     return failing[at]
 

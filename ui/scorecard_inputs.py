@@ -110,7 +110,9 @@ def _take_upload(demo: bool) -> None:
                 f"{len(suites)} of the files are suites", where=suites[1], fix="upload one YAML file with its data"
             )
         if suites:
-            name = suites[0]
+            name, origin = suites[0], st.session_state.get(ORIGIN)
+            if origin and (origin.kind, origin.name, origin.content) == (scorecards.UPLOAD, name, found[name]):
+                return  # only data files came or went: what was typed into the text stays
             limits.check_size(len(found[name]), limits.SUITE_BYTES, what="the suite", where=name, fix="split it")
             load(Source(scorecards.UPLOAD, name, f"upload {name}", found[name]))
         elif found:

@@ -43,8 +43,8 @@ BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOL
 SC_SAMPLE, SC_UPLOAD, SC_FILE, SC_DRAFT, SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE, SC_KEEP = (
     f"scorecard_{name}" for name in ("sample", "upload", "file", "draft", "text", "only", "columns", "baseline", "keep")
 )
-SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_ITEM, SC_HISTORY = (
-    f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "item", "history")
+SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_HISTORY = (
+    f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "history")
 )
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 ONE, BATCH = "one", "batch"  # values of VIEW

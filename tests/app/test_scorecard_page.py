@@ -92,6 +92,12 @@ def test_the_sample_at_one_click(scorecard):
     assert matrix["c0"][2] == "– not run" and matrix["c1"][3] == "! error"
     assert f"✕ {BAD}: fail" in words(app)
     assert not [m.value for m in app.markdown if "x.example" in m.value], "untrusted text in Markdown"
+    before = heading(app)
+    app.switch_page("app.py").run()
+    app.switch_page(PAGE)
+    app.query_params.clear()
+    app.run()
+    assert heading(app) == before and app.text_area(key=state.SC_TEXT).value == SUITE
 
 
 def test_a_picked_suite_waits_for_run_and_gives_the_files_of_the_command(scorecard, tmp_path, capsys):
@@ -149,6 +155,9 @@ def test_uploads_are_the_only_files_that_a_suite_may_name(scorecard, tmp_path):
     app = upload(scorecard(), {"gate.yaml": SUITE.encode(), **files()})
     press(app, "**Run**")
     assert task_of(app).scorecard.exit_code == 100
+    press(write(app, SUITE.replace("0.8}", "0.9}")), "Check")
+    upload(app, {"gate.yaml": SUITE.encode(), **files(), "more.jsonl": b"{}"})
+    assert "0.9}" in app.text_area(key=state.SC_TEXT).value, "a data file must not undo what was typed"
     for path in (str(tmp_path / "secret.jsonl"), "../secret.jsonl", "suites/../../secret.jsonl"):
         write(app, SUITE.replace("bad.jsonl", path))
         press(app, "**Run**")
@@ -196,10 +205,13 @@ def test_a_part_of_a_suite(scorecard):
     app = picked(scorecard())
     app.text_input(key=state.SC_COLUMNS).set_value("g*")
     app.text_input(key=state.SC_ONLY).set_value("quality/acc")
+    app.checkbox(key=state.SC_KEEP).set_value(False)
     press(app, "**Run**")
     found = task_of(app).scorecard
     assert [column.id for column in found.checkpoints] == ["good"] and found.exit_code == 0
     assert "--checkpoints 'g*' --filter quality/acc" in words(app)
+    app.toggle(key=state.SC_HISTORY).set_value(True).run()
+    assert "No run of this suite is kept yet" in words(app)
     app.text_input(key=state.SC_BASELINE).set_value("nobody")
     press(app, "**Run**")
     assert 'there is no checkpoint "nobody"' in problem_of(app) and task_of(app).scorecard is found
