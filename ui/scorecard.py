@@ -98,15 +98,35 @@ def cell_words(row: Row | None) -> str:
     return words
 
 
+def short_name(row: Row) -> str:
+    """The assertion with the class and the slice's values where it was unfolded."""
+    inner = [row.label] if row.label is not None else []
+    inner += (row.slice or {}).values()
+    return f"{row.assertion} [{', '.join(inner)}]" if inner else row.assertion
+
+
 def table(scorecard: Scorecard, lines: Sequence[Line]) -> list[dict[str, str]]:
-    """A row of cells for each line; the columns of checkpoints are c0, c1, …"""
+    """A row of cells for each line; the columns of checkpoints are c0, c1, …
+
+    The first column stays in sight while others scroll, so it is short: the test is named there only where two tests
+    have an assertion of that name.
+    """
     ids = [column.id for column in scorecard.checkpoints]
-    return [
-        {"assertion": one_line(name_of(any_row(line)), 160)}
-        | {f"c{at}": cell_words(line[1].get(name)) for at, name in enumerate(ids)}
-        | {"needs": _needs(line)}
-        for line in lines[:MATRIX_ROWS_SHOWN]
-    ]
+    owners: dict[str, set[str]] = {}
+    for row in scorecard.rows:
+        owners.setdefault(short_name(row), set()).add(row.test)
+    rows = []
+    for line in lines[:MATRIX_ROWS_SHOWN]:
+        row = any_row(line)
+        name = short_name(row)
+        shown = f"{row.test} / {name}" if len(owners[name]) > 1 else name
+        cells = {f"c{at}": cell_words(line[1].get(one)) for at, one in enumerate(ids)}
+        rows.append(
+            {"assertion": one_line(shown, 160)}
+            | cells
+            | {"needs": _needs(line), "severity": row.severity, "test": one_line(row.test, 80)}
+        )
+    return rows
 
 
 def headers(scorecard: Scorecard) -> dict[str, str]:

@@ -17,7 +17,7 @@ from ui.scorecards import STORED, Task
 COLUMNS_TOLD = 8  # checkpoints in words below the conclusion; a tab lists all
 CLICKED = "scorecard_clicked"  # the last click on the matrix that was followed
 WHOLE_ROWS, TABLE_PIXELS = 20, 640  # a longer matrix scrolls
-NAME_PIXELS = (160, 320)  # of the first column: as wide as its names, between these
+NAME_PIXELS = (110, 200)  # of the first column: as wide as its names, between these
 
 
 def draw_answer(task: Task) -> None:
@@ -75,7 +75,7 @@ def draw_matrix(task: Task) -> list[Line]:
     longest = max(len(row["assertion"]) for row in rows)
     name_pixels = min(max(NAME_PIXELS[0], 16 + 7 * longest), NAME_PIXELS[1])
     columns = {
-        "assertion": st.column_config.TextColumn("test / assertion", pinned=True, width=name_pixels),
+        "assertion": st.column_config.TextColumn("assertion", pinned=True, width=name_pixels),
         "needs": st.column_config.TextColumn("needs", width=170),
     }
     for key, header in logic.headers(scorecard).items():

@@ -79,8 +79,23 @@ def test_the_first_cell_is_a_required_failure(tmp_path):
     assert logic.cell_words(None) == ""
 
 
-def _scorecard(folder):
+def test_names_are_as_short_as_they_may_be(tmp_path):
+    more = (
+        SUITE
+        + """  - id: again
+    assert:
+      - {id: acc, type: metric, metric: accuracy, threshold: 0.5}
+      - {id: recall, type: metric, metric: recall, label: "*", threshold: 0.5}
+"""
+    )
+    found = _scorecard(tmp_path, more)
+    names = [row["assertion"] for row in logic.table(found, logic.lines_of(found))]
+    assert names[:5] == ["quality / acc", "macro", "acc-change", "equals", "again / acc"]
+    assert names[5] == "recall [compliant]"
+
+
+def _scorecard(folder, text=SUITE):
     from refusal_core.scorecard import BesideSuite, read_suite, run
     from refusal_core.scorecard.cache import AnswerCache
 
-    return run(read_suite(write_suite(folder)), BesideSuite(folder), cache=AnswerCache(None))
+    return run(read_suite(write_suite(folder, text)), BesideSuite(folder), cache=AnswerCache(None))
