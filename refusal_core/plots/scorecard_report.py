@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from refusal_core.metrics.intervals import format_rate
 from refusal_core.plots.html import Banner, Chart, Code, Lead, Section, Table, html_report
 from refusal_core.plots.svg import Row as ChartRow
 from refusal_core.plots.svg import interval_chart
-from refusal_core.scorecard.report import assumptions, cell_text
+from refusal_core.scorecard.report import assumptions, cell_text, more_items
 from refusal_core.scorecard.result import ColumnResult, Row, Scorecard
-from refusal_core.scorecard.verdicts import SYMBOL, VERDICTS
+from refusal_core.scorecard.verdicts import VERDICTS
 
-COLUMNS_A_TABLE = 4
+COLUMNS_A_TABLE = 3
 DETAILS = 200
-_CHART_ROWS = 12
+_CHART_ROWS, _CHART_NAME = 12, 19
 
 
 def scorecard_report(scorecard: Scorecard, *, command: str) -> str:
@@ -29,9 +30,8 @@ def scorecard_report(scorecard: Scorecard, *, command: str) -> str:
 
 
 def _opening(scorecard: Scorecard) -> Section:
-    counts = ", ".join(f"{SYMBOL[v]} {scorecard.counts[v]:,} {v}" for v in VERDICTS if scorecard.counts[v])
     settings = scorecard.settings
-    parts: list = [Lead(scorecard.sentence), f"Rows: {counts}."]
+    parts: list = [Lead(scorecard.sentence)]
     parts.append(
         f"A row passes when its whole {settings['confidence']:.0%} interval meets the bound, fails when none of it "
         "does, and is undecided between."
@@ -39,37 +39,43 @@ def _opening(scorecard: Scorecard) -> Section:
         else "Values are compared with their bounds as they are, without regard to their intervals."
     )
     if scorecard.baseline:
-        parts.append(f"Changes are against {scorecard.baseline}, item by item; positive is better.")
+        parts.append(f"Changes are against {scorecard.baseline}, item by item; of a metric, positive is better.")
     parts += [Banner(text) for text in (*scorecard.notes, *assumptions(scorecard))]
-    parts.append(Table(("checkpoint", "kind", "verdict", *VERDICTS, "note"), list(map(_column, scorecard.checkpoints))))
+    parts.append(Table(("checkpoint", "kind", "verdict", *VERDICTS), list(map(_column, scorecard.checkpoints))))
+    for column in scorecard.checkpoints:
+        remarks = [column.error, *column.notes, None if column.gate else "shown only, no part of the exit code."]
+        parts += [f"{column.id}: {remark}" for remark in remarks if remark]
     return Section("", parts)
 
 
 def _column(column: ColumnResult) -> Sequence[object]:
-    remarks = [column.error or "", *column.notes, *([] if column.gate else ["shown only, no part of the exit code"])]
-    counts = (f"{column.counts[verdict]:,}" for verdict in VERDICTS)
-    return column.id, column.kind, column.verdict, *counts, " ".join(filter(None, remarks))
+    return column.id, column.kind, column.verdict, *(f"{column.counts[verdict]:,}" for verdict in VERDICTS)
 
 
-def _matrix(scorecard: Scorecard) -> list[Section]:
+def _matrix(scorecard: Scorecard) -> Iterator[Section]:
+    """A section for each test, with a table for every few checkpoints."""
     ids = [column.id for column in scorecard.checkpoints]
-    sections = []
-    for at in range(0, len(ids), COLUMNS_A_TABLE):
-        shown = ids[at : at + COLUMNS_A_TABLE]
-        rows = []
-        for _, by_checkpoint in scorecard.matrix():
-            first = next(iter(by_checkpoint.values()))
-            name = first.name + (" (advisory)" if first.severity == "advisory" else "")
-            cells = (_cell(by_checkpoint.get(column)) for column in shown)
-            rows.append((first.test, name, *cells))
-        heading = "Assertions by checkpoint" if at == 0 else "Assertions by checkpoint, continued"
-        sections.append(Section(heading, [Table(("test", "assertion", *shown), rows)]))
-    return sections
+    for test, lines in groupby(scorecard.matrix(), key=lambda line: line[0][0]):
+        rows = [by_checkpoint for _, by_checkpoint in lines]
+        description = next(iter(rows[0].values())).description
+        tables = [_table(rows, ids[at : at + COLUMNS_A_TABLE]) for at in range(0, len(ids), COLUMNS_A_TABLE)]
+        yield Section(test, [description, *tables] if description else tables)
 
 
-def _cell(row: Row | None) -> str:
-    text = cell_text(row)
-    return f"{text}, n = {row.n:,}" if row is not None and row.n is not None else text
+def _table(rows: Sequence[Mapping[str, Row]], shown: Sequence[str]) -> Table:
+    lines = []
+    for by_checkpoint in rows:
+        first = next(iter(by_checkpoint.values()))
+        name = first.name + (" (advisory)" if first.severity == "advisory" else "")
+        here = [by_checkpoint.get(column) for column in shown]
+        lines.append((name, _n(here), *map(cell_text, here)))
+    return Table(("assertion", "n", *shown), lines)
+
+
+def _n(rows: Sequence[Row | None]) -> str:
+    """The n of a line, "67 to 99" where checkpoints differ, as the n of a precision does."""
+    sizes = sorted({row.n for row in rows if row is not None and row.n is not None})
+    return f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else "".join(f"{n:,}" for n in sizes)
 
 
 def _details(heading: str, rows: Sequence[Row]) -> Section:
@@ -79,12 +85,17 @@ def _details(heading: str, rows: Sequence[Row]) -> Section:
         some = [row for row in drawn if (row.margin is not None) == kind]
         if some:
             parts.append(_chart(some, title))
-    lines = [
-        (row.checkpoint, f"{row.test}/{row.name}", row.severity, row.message, _evidence(row)) for row in rows[:DETAILS]
-    ]
-    parts.append(Table(("checkpoint", "assertion", "severity", "what was found", "evidence"), lines))
-    if len(rows) > DETAILS:
-        parts.append(f"{len(rows) - DETAILS:,} more are left out; scorecard.json has all.")
+    alike: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        alike.setdefault((row.checkpoint, row.message), []).append(row)
+    for row, *others in list(alike.values())[:DETAILS]:
+        name = f"{row.test}/{row.name}" + (f" and {len(others):,} more rows" if others else "")
+        advisory = " (advisory)" if row.severity == "advisory" else ""
+        parts.append(
+            ". ".join(filter(None, (f"{row.checkpoint}, {name}{advisory}: {row.message}", _evidence(row)))) + "."
+        )
+    if len(alike) > DETAILS:
+        parts.append(f"{len(alike) - DETAILS:,} more are left out; scorecard.json has all.")
     return Section(heading, parts)
 
 
@@ -92,7 +103,7 @@ def _chart(rows: Sequence[Row], title: str) -> Chart:
     """Intervals, with the bound as a faint dot below each."""
     drawn = [
         ChartRow(
-            _short(f"{row.checkpoint} {row.name}", 21),
+            _short(f"{row.checkpoint} {_inner(row)}", _CHART_NAME),
             row.value,
             row.interval.low,
             row.interval.high,
@@ -103,6 +114,12 @@ def _chart(rows: Sequence[Row], title: str) -> Chart:
     ]
     said = "; ".join(f"{row.checkpoint} {row.test}/{row.name}: {row.message}" for row in rows)
     return Chart(interval_chart(drawn, x_title=f"{title}; the dot below is the bound"), f"Intervals: {said}")
+
+
+def _inner(row: Row) -> str:
+    """What tells the row from others of its assertion, else the assertion."""
+    parts = [row.label] if row.label is not None else []
+    return " ".join([*parts, *(row.slice or {}).values()]) or row.assertion
 
 
 def _bound(row: Row) -> float:
@@ -120,7 +137,7 @@ def _evidence(row: Row) -> str:
         ids = ", ".join(example.id for example in evidence.failing[:8])
         parts.append(f"{evidence.failing_total:,} items: {ids}{', …' if evidence.failing_total > 8 else ''}")
     if evidence.more_needed:
-        parts.append(f"about {evidence.more_needed:,} more items would decide, {evidence.assumption}")
+        parts.append(more_items(row))
     return "; ".join([*parts, *evidence.notes])
 
 

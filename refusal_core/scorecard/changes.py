@@ -111,10 +111,9 @@ def perturbations_of(cell: Cell, columns: list[Column]) -> list[str]:
     wanted = cell.assertion.perturbation
     if wanted != "*":
         return [wanted] if isinstance(wanted, str) else list(wanted)
-    split = cell.selection().split
-    found = {name: None for column in columns for name in column.variants(split)}
-    if any(not column.runs_nothing for column in columns if column.spec.kind == "checkpoint"):
-        found |= dict.fromkeys(PERTURBATIONS)
+    selection = cell.selection()
+    found = {name: None for column in columns for name in column.variants(selection.split)}
+    found |= {name: None for name in PERTURBATIONS if any(column.runs(selection, name) for column in columns)}
     return [name for name in PERTURBATIONS if name in found] + [name for name in found if name not in PERTURBATIONS]
 
 
@@ -146,7 +145,7 @@ def _of_perturbation(cell: Cell) -> Sides:
     if column.spec.kind == "responses":
         raise NoData("perturbations ask a classifier, and this column is answers of a language model")
     before = cell.table()
-    if column.predictions is not None:
+    if column.predictions is not None and not column.runs(cell.selection(), name):
         after = column.table(cell.selection(name))
         at = {item: row for row, item in enumerate(after.ids)}
         kept = [row for row, item in enumerate(before.ids) if item in at]
@@ -156,6 +155,8 @@ def _of_perturbation(cell: Cell) -> Sides:
         return Sides(before.take(kept), after, len(before) - len(kept))
     if name not in PERTURBATIONS:
         raise NotComputed(f'there is no perturbation "{name}"; built in are: {", ".join(PERTURBATIONS)}')
+    if any(exchange is None for exchange in before.exchanges):
+        raise NotComputed("some rows have no text that could be changed")
     return Sides(before, column.cases(changed_rows(before.exchanges, name)).named(before.ids))
 
 

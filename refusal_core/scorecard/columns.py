@@ -130,10 +130,12 @@ class Column:
         pairs = zip(self.predictions.splits, self.predictions.variants, strict=True)
         return list(dict.fromkeys(variant for s, variant in pairs if variant and (split is None or s == split)))
 
-    @property
-    def runs_nothing(self) -> bool:
-        """Whether datasets come from the predictions file."""
-        return self.predictions is not None or self.reader is None
+    def runs(self, selection: Selection, variant: str = "") -> bool:
+        """Whether the checkpoint is run on the rows of a selection: it has a path, and no file answers for it."""
+        dataset = self.suite.dataset(selection.dataset) if selection.dataset is not None else None
+        if self.spec.kind == "responses" or self.reader is None or dataset is None or dataset.path is None:
+            return False
+        return self.predictions is None or (variant != "" and variant not in self.variants(selection.split))
 
     def _table(self, selection: Selection) -> Table:
         if self.spec.kind == "responses":

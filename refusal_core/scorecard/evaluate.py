@@ -282,13 +282,14 @@ def _want(column: Column, cell: Cell) -> None:
             return
         selection = selection_of(cell.suite, cell.test, assertion)
         dataset = cell.suite.dataset(selection.dataset) if selection.dataset is not None else None
-        if assertion.kind == "training" or column.predictions is not None or dataset is None or dataset.path is None:
+        if assertion.kind == "training" or dataset is None or dataset.path is None:
             return
-        column.want_once(dataset.id, lambda: column.dataset_rows(dataset))
+        if column.runs(selection):
+            column.want_once(dataset.id, lambda: column.dataset_rows(dataset))
         if (wanted := getattr(assertion, "perturbation", None)) is not None:
             names = PERTURBATIONS if wanted == "*" else [wanted] if isinstance(wanted, str) else wanted
             for name in names:
-                if name in PERTURBATIONS:
+                if name in PERTURBATIONS and column.runs(selection, name):
                     changed = partial(changes.changed_rows, column.dataset_rows(dataset), name)
                     column.want_once((dataset.id, name), changed)
     except InputError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refusal_core.metrics.compare import PairedDifference, paired
@@ -28,7 +30,7 @@ def metric(cell: Cell) -> Finding:
     if found.value is None:
         raise _undefined(items, measure)
     bound = Bound(assertion.threshold, measure.greater_is_better)
-    interval = found.interval or _of_perfect(items, measure, found.value, cell.options["level"])
+    interval = found.interval or _without_spread(items, measure, found.value, cell.options["level"])
     support = max(cell.min_support, ECE_SUPPORT) if measure.name == "ece" else cell.min_support
     by_rule = found.n == 0  # the value is zero_division's, of no items
     judgement = against(
@@ -108,7 +110,7 @@ def confusion(cell: Cell) -> Finding:
     wrong = of_class[items.predicted[of_class] == predicted]
     if items.clustered:
         flags = Items(("other", "so"), *_flags(items.take(of_class), predicted))
-        found = score(flags, Measure("accuracy"), **cell.options)
+        found = share(flags, cell.options)
     else:
         found = rate(len(wrong), len(of_class), cell.options["level"])
     bound = Bound(assertion.max_rate, at_least=False)
@@ -167,17 +169,39 @@ def _undefined(items: Items, measure: Measure) -> Exception:
     return NotComputed(f"{measure} is undefined on these {len(items):,} rows")
 
 
-def _of_perfect(items: Items, measure: Measure, value: float, level: float) -> Interval | None:
-    """An interval for a score of 1 that shows no spread: the mean of the classes' lower ends, which is cautious.
+def share(items: Items, options: dict) -> Rate:
+    """The accuracy of `items`. Where clusters show no spread, Wilson's interval counts them instead of items."""
+    found = score(items, Measure("accuracy"), **options)
+    if found.interval is None and items.clustered and found.value in (0.0, 1.0):
+        return replace(found, interval=_of_clusters(items, found.value, options["level"]))
+    return found
 
-    Resampling right answers gives right answers: a bootstrap knows nothing there, Wilson's interval of a class does.
+
+def _without_spread(items: Items, measure: Measure, value: float, level: float) -> Interval | None:
+    """An interval for a score whose resamples are all alike: right answers, drawn again, are right answers.
+
+    For a proportion of clusters all or none of which are right, Wilson's over the clusters. For an average that is 1,
+    the mean of the lower ends of its classes, which is cautious.
     """
+    if measure.name == "accuracy" or (measure.label is not None and measure.name in ("recall", "precision")):
+        of_class = np.ones(len(items), dtype=bool)
+        if measure.label is not None:
+            side = items.true if measure.name == "recall" else items.predicted
+            of_class = side == items.labels.index(measure.label)
+        extreme = items.clustered and value in (0.0, 1.0)
+        return _of_clusters(items.take(of_class), value, level) if extreme else None
     if value != 1.0 or items.clustered or measure.name not in ("f1", "recall", "precision", "balanced_accuracy"):
         return None
     sizes = [int(size) for size in np.bincount(items.true, minlength=len(items.labels)) if size]
     lows = [f1_interval(s, 0, 0, level).low if measure.name == "f1" else wilson(s, s, level).low for s in sizes]
     weights = sizes if measure.average == "weighted" else None
     return Interval(float(np.average(lows, weights=weights)), 1.0, level, "wilson of each class, averaged")
+
+
+def _of_clusters(items: Items, value: float, level: float) -> Interval:
+    clusters = len(np.unique(items.groups))
+    found = wilson(clusters if value else 0, clusters, level)
+    return replace(found, method="wilson of clusters")
 
 
 def no_flip_interval(found: PairedDifference, level: float) -> Interval | None:

@@ -8,12 +8,11 @@ from refusal_core.metrics.compare import PairedDifference, paired
 from refusal_core.metrics.intervals import Rate
 from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric as Measure
-from refusal_core.metrics.scores import score
 from refusal_core.scorecard.assertions import Rate as RateAssertion
 from refusal_core.scorecard.cell import Cell, Finding, failing, flips, left_out_note, rows_of
 from refusal_core.scorecard.columns import Column
 from refusal_core.scorecard.correction import ASSUMPTION, corrected_difference, corrected_rate
-from refusal_core.scorecard.quality import no_flip_interval
+from refusal_core.scorecard.quality import no_flip_interval, share
 from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.table import LEFT_OUT, NotComputed, Table, cluster_numbers
 from refusal_core.scorecard.verdicts import Bound, Judgement, against, all_of
@@ -32,7 +31,7 @@ def _level(cell: Cell, chosen: frozenset[str], name: str) -> Finding:
     assertion: RateAssertion = cell.assertion
     table, left_out = cell.table().answered()
     items = in_set(table, chosen)
-    raw = cell.once(("rate", cell.place, chosen), lambda: score(items, _SHARE, **cell.options))
+    raw = cell.once(("rate", cell.place, chosen), lambda: share(items, cell.options))
     corrected, withheld = _corrected(cell, table, chosen)
     found = raw
     if assertion.corrected:

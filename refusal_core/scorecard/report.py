@@ -17,7 +17,7 @@ CSV_HEADER = (
     "method", "n", "threshold", "margin", "comparison", "p", "worse", "better", "more_needed", "message",
 )  # fmt: skip
 _NAME, _CELL = 44, 25  # characters of a row's name and of a cell
-_DETAILS = 40  # rows below the table
+_DETAILS, _UNDECIDED = 40, 12  # rows below the table, and undecided ones
 
 
 def json_text(scorecard: Scorecard) -> str:
@@ -47,6 +47,14 @@ def cell_text(row: Row | None) -> str:
     if row is None:
         return ""
     return f"{SYMBOL[row.verdict]} {short_value(row) or row.verdict}"
+
+
+def more_items(row: Row) -> str:
+    """How many further items would decide, under which assumption; the assumption alone where no number would."""
+    more = row.evidence.more_needed
+    if not more:
+        return row.evidence.assumption
+    return f"about {more:,} more item{'s' if more > 1 else ''} would decide, {row.evidence.assumption}"
 
 
 def short_value(row: Row) -> str:
@@ -100,10 +108,14 @@ def _details(scorecard: Scorecard, width: int) -> str:
     alike: dict[tuple[str, str], list[Row]] = {}  # a checkpoint that cannot be loaded says so once
     for row in rows:
         alike.setdefault((row.checkpoint, row.message), []).append(row)
-    groups = list(alike.values())
-    lines = list(_paragraphs(groups[:_DETAILS], width))
-    if len(groups) > _DETAILS:
-        lines.append(f"and {sum(map(len, groups[_DETAILS:])):,} more rows; --json has all")
+    clear = [group for group in alike.values() if group[0].verdict != "inconclusive"]
+    undecided = [group for group in alike.values() if group[0].verdict == "inconclusive"]
+    lines = []
+    for groups, most in ((clear, _DETAILS), (undecided, _UNDECIDED)):
+        lines += _paragraphs(groups[:most], width)
+        if len(groups) > most:
+            more = sum(map(len, groups[most:]))
+            lines.append(f"  and {more:,} more {groups[0][0].verdict} rows; --json or --html has all")
     for column in scorecard.checkpoints:
         lines += [one_line(f"{column.id}: {note}") for note in column.notes]
     return "\n".join([*lines, *scorecard.notes, *assumptions(scorecard)])
@@ -117,8 +129,7 @@ def assumptions(scorecard: Scorecard) -> list[str]:
 
 def _paragraphs(groups: Iterable[Sequence[Row]], width: int) -> Iterable[str]:
     for row, *others in groups:
-        more = row.evidence.more_needed
-        hint = f"; about {more:,} more items would decide, {row.evidence.assumption}" if more else ""
+        hint = f"; {more_items(row)}" if row.evidence.more_needed else ""
         name = f"{row.test}/{row.name}" + (f" and {len(others):,} more rows" if others else "")
         text = f"{SYMBOL[row.verdict]} {row.checkpoint}: {name}: {row.message}{hint}"
         yield "\n".join(textwrap.wrap(one_line(text), width, subsequent_indent="    "))
@@ -129,4 +140,13 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-__all__ = ["CSV_HEADER", "VERDICTS", "cell_text", "json_text", "short_value", "terminal_table", "write_csv_rows"]
+__all__ = [
+    "CSV_HEADER",
+    "VERDICTS",
+    "cell_text",
+    "json_text",
+    "more_items",
+    "short_value",
+    "terminal_table",
+    "write_csv_rows",
+]

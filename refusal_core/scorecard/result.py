@@ -109,7 +109,7 @@ class Row:
     def name(self) -> str:
         """The assertion with the class or slice in brackets where it was unfolded."""
         inner = [self.label] if self.label is not None else []
-        inner += [f"{field}={value}" for field, value in (self.slice or {}).items()]
+        inner += [v if name == "perturbation" else f"{name}={v}" for name, v in (self.slice or {}).items()]
         return f"{self.assertion}[{', '.join(inner)}]" if inner else self.assertion
 
     def as_json(self) -> dict[str, Any]:

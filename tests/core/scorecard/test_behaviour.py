@@ -206,4 +206,4 @@ tests:
     for name in PERTURBATIONS:
         after = [answer.label for answer in classifier.predict([perturb(e, name) for e in exchanges])]
         flips = sum(a != b for a, b in zip(labels, after, strict=True)) / 4
-        assert rows[f"invariance[perturbation={name}]"].value == flips
+        assert rows[f"invariance[{name}]"].value == flips

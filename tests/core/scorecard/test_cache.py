@@ -13,6 +13,7 @@ import pytest
 from refusal_core.errors import Cancelled
 from refusal_core.exchanges import Exchange
 from refusal_core.jobs import Job
+from refusal_core.labels import LABELS
 from refusal_core.perturb import PERTURBATIONS
 from refusal_core.scorecard import BesideSuite, read_suite, run
 from refusal_core.scorecard.cache import Answer, AnswerCache, default_path, text_digest
@@ -176,3 +177,24 @@ tests:
     wanted = texts | {p.apply(t) for t in texts for p in PERTURBATIONS.values()}
     score(folder, suite, load=Stub, only="[ab]/*")
     assert sum(Stub.asked) == len(wanted)
+
+
+def test_only_the_perturbations_that_a_file_lacks_are_run(folder):
+    """A checkpoint with a path and predictions: rows and the variant of the file cost nothing."""
+    texts = [f"answer {i}" for i in range(60)]
+    data = [{"id": i, "prompt": "p", "response": text, "label": "compliant"} for i, text in enumerate(texts)]
+    write_jsonl(folder / "d.jsonl", data)
+    labels = [LABELS[len(t) % 5] for t in texts]
+    rows = [{"id": i, "label": label, "variant": v} for v in ("", "markdown") for i, label in enumerate(labels)]
+    write_jsonl(folder / "p.jsonl", rows)
+    suite = """
+version: 1
+checkpoints: [{id: one, path: one, predictions: p.jsonl}]
+datasets: [{id: d, path: d.jsonl}]
+tests: [{id: t, assert: [{type: invariance, perturbation: [markdown, lower_case, preamble], max_flip_rate: 1.0}]}]
+"""
+    found = {row.slice["perturbation"]: row for row in score(folder, suite, load=Stub).rows}
+    assert found["markdown"].value == 0 and found["lower_case"].value == 0
+    moved = [len(PERTURBATIONS["preamble"].apply(t)) % 5 != len(t) % 5 for t in texts]
+    assert found["preamble"].value == sum(moved) / 60
+    assert sum(Stub.asked) == 2 * 60

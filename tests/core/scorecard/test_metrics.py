@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, matthews_corrcoef, recall_score
 
 from refusal_core.labels import LABELS
+from refusal_core.metrics.intervals import wilson
 from refusal_core.scorecard import Row
 from tests.core.scorecard.cases import assertion, flipped, noisy, only, score, write_jsonl, write_predictions
 
@@ -252,6 +253,19 @@ def test_clusters_widen_the_interval(tmp_path):
     grouped = only(score(tmp_path, text))
     assert alone.verdict == "pass" and grouped.verdict == "inconclusive"
     assert grouped.interval.width > 2.5 * alone.interval.width
+
+
+def test_clusters_that_are_all_right_are_counted_as_clusters(tmp_path):
+    """Forty conversations of five right answers each: Wilson's interval of 40 in 40, not of 200 in 200."""
+    write_predictions(tmp_path / "a.jsonl", [1] * 200, [1] * 200, group=[f"c{i // 5}" for i in range(200)])
+    for text in (
+        "{type: metric, metric: accuracy, threshold: 0.95}",
+        "{type: metric, metric: recall, label: full_refusal, threshold: 0.95}",
+        "{type: rate, label_set: refusal, min_rate: 0.95}",
+        "{type: confusion, true: full_refusal, predicted: compliant, max_rate: 0.05}",
+    ):
+        row = only(score(tmp_path, assertion(text)))
+        assert row.verdict == "inconclusive" and row.interval.width == pytest.approx(wilson(40, 40).width)
 
 
 def test_confusion_and_support(tmp_path):
