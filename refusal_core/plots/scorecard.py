@@ -104,6 +104,9 @@ def trend(points: Sequence[tuple[str, Row]]) -> tuple[Figure, str] | None:
     last = drawn[-1][2]
     shown = range(len(points)) if len(points) <= 8 else sorted({0, len(points) // 2, len(points) - 1})
     names = [theme.plain(points[at][0], 24) for at in shown]
+    if bounds:
+        place = {"x": bounds[-1][0] + 0.3, "y": bounds[-1][1], "xanchor": "right", "yanchor": "bottom"}
+        figure.add_annotation(text=theme.plain(f"needs {needs(last)}"), showarrow=False, **place)
     figure.update_xaxes(title="run, the oldest first", tickvals=list(shown), ticktext=names, showgrid=False)
     figure.update_xaxes(range=[-0.5, len(points) - 0.5])
     figure.update_yaxes(title=theme.plain(last.subject or last.assertion, 60), zeroline=last.margin is not None)
