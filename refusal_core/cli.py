@@ -14,12 +14,13 @@ from refusal_core.commands import (
     evaluate,
     export,
     runs,
+    scorecard,
     sweep,
     train,
 )
 from refusal_core.commands.entry import Parser, guarded, leave
 
-COMMANDS = (classify, evaluate, train, runs, export, convert, sweep, compare_studies, cosine, climb)
+COMMANDS = (classify, evaluate, train, runs, scorecard, export, convert, sweep, compare_studies, cosine, climb)
 
 
 def parser() -> argparse.ArgumentParser:

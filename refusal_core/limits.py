@@ -53,6 +53,24 @@ DEMO_STUDY_BYTES = 8 * MB  # of each uploaded file in demo mode
 DEMO_STUDY_REPEATS = 999
 SWEEP_LAYERS = 512
 
+# Scorecard
+SUITE_BYTES = 1 * MB
+SUITE_VALUES = 100_000  # keys, values and items; an alias counts with all that it stands for
+SUITE_DEPTH = 20
+SUITE_COLUMNS = 100  # checkpoints
+SUITE_ROWS = 20_000  # assertions times checkpoints, classes and slices unfolded
+SUITE_EXCHANGES = 1_000_000  # of one file
+SCORECARD_EXAMPLES = 50  # failing exchanges listed with a row
+SCORECARD_FLIPS = 200  # ids listed in each direction
+SCORECARD_RESAMPLES = 100_000
+SCORECARD_CACHE_ENTRIES = 500_000  # answers kept on disk, about 300 bytes each
+SCORECARD_STORED_BYTES = 16 * MB  # of one result in the store, deflated
+SCORECARD_JSON_BYTES = 500 * MB  # of the same, unpacked
+SCORECARDS_KEPT = 8  # results in memory, for all sessions
+SCORECARDS_AT_ONCE = 2  # suites under way, for all sessions
+SCORECARD_HISTORY = 50  # runs of a suite that a page reads
+MATRIX_ROWS_SHOWN = 500  # of a scorecard, on a page; the downloads have all
+DEMO_SUITE_ROWS = 2_000  # assertions times checkpoints in demo mode
 # Training runs
 RUN_FILES = 20_000  # files of one folder that are looked at
 RUN_DEPTH = 32  # folders below each other

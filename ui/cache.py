@@ -17,16 +17,20 @@ from refusal_core.roots import DataRoots
 from ui import checkpoints
 from ui.batches import Shelf
 from ui.checkpoints import Choice, Folders
+from ui.scorecards import Shelf as ScorecardShelf
 from ui.studies import Shelf as StudyShelf
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
     from refusal_core.climb import Demonstration, Settings
     from refusal_core.jobs import Job
+    from refusal_core.scorecard.cache import AnswerCache
     from refusal_core.store import Store
 
 LISTING_SECONDS = 30
 DEMONSTRATIONS = 4  # kept; the largest that a page runs takes about 60 MB
+DEMO_ANSWERS = 20_000  # of scorecards, about 300 bytes each
+SUITE_FILES = (".yaml", ".yml")
 EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
 ACTIVATION_FILES = (".npz",)
 
@@ -94,6 +98,37 @@ def shelf() -> Shelf:
 def studies() -> StudyShelf:
     """The direction studies of all sessions."""
     return StudyShelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def scorecards() -> ScorecardShelf:
+    """The suites of all sessions."""
+    return ScorecardShelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False, on_release=lambda answers: answers.close())
+def demo_answers() -> AnswerCache:
+    """Answers by digest, in memory: the demo writes nothing to disk."""
+    from refusal_core.scorecard.cache import AnswerCache
+
+    return AnswerCache(None, most=DEMO_ANSWERS)
+
+
+def classifier_for_work(name: str) -> Classifier:
+    """The classifier in memory when it is the one of `name`, else a fresh one that its user alone holds.
+
+    For work in threads: what others have on their pages is not pushed out of memory.
+    """
+    from refusal_core.classifier import load
+
+    key, loaded = _shelf().get("latest", (None, None))
+    choice = Choice(name, name, "starter" if name == checkpoints.STARTER else "directory")
+    return loaded.classifier if loaded is not None and key == (name, choice.stamp()) else load(name)
+
+
+def suite_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may be suites; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)), SUITE_FILES)
 
 
 @st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())

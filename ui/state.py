@@ -46,6 +46,12 @@ STUDY_WAY, STUDY_MEANS, STUDY_REPEATS, STUDY_SEED, STUDY_SPLIT, STUDY_SHARE, STU
 )
 STUDY_UPLOAD = {role: f"study_upload_{role}" for role in ("train", "test", "pool", "other", "prompts")}
 STUDY_FILE = {role: f"study_file_{role}" for role in ("train", "test", "pool", "other")}
+SC_SAMPLE, SC_UPLOAD, SC_FILE, SC_DRAFT, SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE, SC_KEEP = (
+    f"scorecard_{name}" for name in ("sample", "upload", "file", "draft", "text", "only", "columns", "baseline", "keep")
+)
+SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_HISTORY = (
+    f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "history")
+)
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
@@ -83,6 +89,13 @@ DEFAULTS: Mapping[str, object] = {
     STUDY_CATEGORY: None,
     STUDY_KINDS: (0, 1),
     **dict.fromkeys(STUDY_FILE.values()),
+    **dict.fromkeys((SC_SAMPLE, SC_FILE, SC_DRAFT)),
+    **dict.fromkeys((SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE), ""),
+    **dict.fromkeys((SC_VERDICTS, SC_TESTS, SC_SEVERITIES), ()),
+    SC_ROW: 0,
+    SC_COLUMN: 0,
+    SC_KEEP: True,
+    SC_HISTORY: False,
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

@@ -16,6 +16,7 @@ from refusal_core.reports import to_json
 from refusal_core.store.database import Database, open_database
 from refusal_core.store.feedback import Feedback
 from refusal_core.store.schema import FEEDBACK
+from refusal_core.store.scorecards import Scorecards
 from refusal_core.store.studies import Studies
 
 _AT_ONCE = 500  # rows read, numbers deleted
@@ -129,6 +130,11 @@ class Store:
             raise InputError(f"{days} days were asked for", why=f"0 to {_LONGEST_DAYS:,} days were expected")
         oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)
         return self._delete_where(FEEDBACK.c.at < oldest)
+
+    @property
+    def scorecards(self) -> Scorecards:
+        """Runs of suites and sign-offs."""
+        return Scorecards(self._database)
 
     def close(self) -> None:
         self._database.close()

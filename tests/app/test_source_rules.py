@@ -33,7 +33,10 @@ OWN_TABLE = {
     "page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]", "ROLES[role]",
     "TITLES[name]",
 }  # fmt: skip
-NO_STREAMLIT = ("checkpoints.py", "playground.py", "batch.py", "batches.py", "study.py", "studies.py")
+NO_STREAMLIT = (
+    "checkpoints.py", "playground.py", "batch.py", "batches.py", "study.py", "studies.py", "scorecard.py",
+    "scorecards.py",
+)  # fmt: skip
 BANNED = {"html", "write", "write_stream", "components", "json", "help", "exception"}
 
 

@@ -72,6 +72,15 @@ def states(visitor: Visitor):
         expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
         visitor.settle()
         yield state, page
+    yield "scorecard-empty", visitor.open("/Scorecard")
+    page = visitor.open("/Scorecard?suite=sample:starter")
+    expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(".js-plotly-plot .scatterlayer").first).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "scorecard-good", page
+    for tab in ("Sign-off", "History", "Checkpoints"):
+        page.get_by_role("tab", name=tab).click()
+        yield f"scorecard-{tab.lower()}", page
     yield "batch-empty", visitor.open("/Playground?batch=new")
     page = visitor.open("/Playground?batch=sample")
     drawn(page, visitor)
