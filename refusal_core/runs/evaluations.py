@@ -38,7 +38,9 @@ def _promptfoo(results: Mapping, file: str, value: Mapping) -> ResultsTable:
     if not rows:
         rows += _promptfoo_rows(results["results"])
     ran = bool(results["results"]) or any(row.n for row in rows)
-    facts = _texts({"evalId": value.get("evalId"), "version": results["version"], "timestamp": results.get("timestamp")})
+    facts = _texts(
+        {"evalId": value.get("evalId"), "version": results["version"], "timestamp": results.get("timestamp")}
+    )
     return ResultsTable(file, str(value.get("evalId") or ""), "promptfoo", tuple(rows), "ok" if ran else NOTHING, facts)
 
 
@@ -83,7 +85,9 @@ def _inspect(value: Mapping, file: str) -> ResultsTable:
     of, results = value["eval"], value.get("results") if isinstance(value.get("results"), Mapping) else {}
     done = whole(number(results.get("completed_samples")))
     total = whole(number(results.get("total_samples")))
-    offered = whole(number((of.get("dataset") or {}).get("samples"))) if isinstance(of.get("dataset"), Mapping) else None
+    offered = (
+        whole(number((of.get("dataset") or {}).get("samples"))) if isinstance(of.get("dataset"), Mapping) else None
+    )
     rows = []
     for scorer in results.get("scores") or ():
         metrics = scorer.get("metrics") if isinstance(scorer, Mapping) else None
@@ -98,7 +102,12 @@ def _inspect(value: Mapping, file: str) -> ResultsTable:
         status = f"incomplete: {done:,} of {total:,} samples"
     elif offered and done is not None and done < offered:
         status = f"a part: {done:,} of {offered:,} samples (limit)"
-    texts = {"task": of.get("task"), "model": of.get("model"), "created": of.get("created"), "version": value.get("version")}
+    texts = {
+        "task": of.get("task"),
+        "model": of.get("model"),
+        "created": of.get("created"),
+        "version": value.get("version"),
+    }
     return ResultsTable(file, str(of.get("task") or ""), "Inspect", tuple(rows), status, _texts(texts))
 
 
@@ -111,7 +120,9 @@ def _inspect_scorer(scorer: Mapping, metrics: Mapping, done: int | None) -> list
         if isinstance(metric, Mapping) and name not in ("stderr", "bootstrap_stderr"):
             found = number(metric.get("value"))
             stated = error if name in ("accuracy", "mean") else None
-            rows.append(Result(group, str(name), _finite(found), done if n is None else n, status_of(found), _finite(stated)))
+            rows.append(
+                Result(group, str(name), _finite(found), done if n is None else n, status_of(found), _finite(stated))
+            )
     return rows
 
 
@@ -137,7 +148,9 @@ def _lm_eval(value: Mapping, results: Mapping, file: str) -> ResultsTable:
             is_better = direction.get(name) if isinstance(direction.get(name), bool) else None
             rows.append(Result(str(task), shown, _finite(found), n, status_of(found), _finite(error), is_better))
     config = value.get("config") if isinstance(value.get("config"), Mapping) else {}
-    facts = _texts({key: value.get(key, config.get(key)) for key in ("model_name", "model", "lm_eval_version", "limit")})
+    facts = _texts(
+        {key: value.get(key, config.get(key)) for key in ("model_name", "model", "lm_eval_version", "limit")}
+    )
     return ResultsTable(file, "", "lm-eval", tuple(rows), _lm_status(rows, config), facts)
 
 

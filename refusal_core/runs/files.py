@@ -64,7 +64,9 @@ class Blob:
         try:
             handle = os.open(self.path, flags)
         except OSError as error:
-            raise WorkError(f"{one_line(self.name, 200)}: {one_line(error.strerror or str(error), 100).lower()}.") from None
+            raise WorkError(
+                f"{one_line(self.name, 200)}: {one_line(error.strerror or str(error), 100).lower()}."
+            ) from None
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise InputError("it is no regular file", where=self.name)

@@ -21,7 +21,8 @@ _MEASURES = re.compile(
     re.I,
 )
 _COUNTS = re.compile(
-    r"(?:n|num|number_of)_(?P<a>[a-z]+)|(?P<b>[a-z]+)_(?:samples|set_size|size|count)|n|samples|num_samples|support", re.I
+    r"(?:n|num|number_of)_(?P<a>[a-z]+)|(?P<b>[a-z]+)_(?:samples|set_size|size|count)|n|samples|num_samples|support",
+    re.I,
 )
 _CONFIG = ("model_type", "architectures", "id2label", "label2id")
 _DEPTH = 8
@@ -60,7 +61,9 @@ def read_flat(value: dict[str, object], file: str) -> tuple[list[Artefact], list
     measured = [key for key in numbers if _MEASURES.search(key)]
     if not measured and not tables and not rest:
         if wandb:
-            seconds = number((value["_wandb"] or {}).get("runtime")) if isinstance(value.get("_wandb"), Mapping) else None
+            seconds = (
+                number((value["_wandb"] or {}).get("runtime")) if isinstance(value.get("_wandb"), Mapping) else None
+            )
             ran = "" if seconds is None else f" after {seconds:,.0f} s"
             raise InputError(
                 f"it is a W&B summary without any number: the run ended{ran} before it logged one",
@@ -159,7 +162,9 @@ def _with_counts(scores: Scores, numbers: Mapping[str, object]) -> Scores:
             by_split.setdefault(split_word(found["a"] or found["b"] or "") if found["a"] or found["b"] else "", count)
     only = next(iter(by_split.values())) if len(by_split) == 1 else None
     counted = tuple(
-        Score(s.metric, s.split, s.dataset, s.label, s.key, s.value, by_split.get(s.split, only if not s.split else None))
+        Score(
+            s.metric, s.split, s.dataset, s.label, s.key, s.value, by_split.get(s.split, only if not s.split else None)
+        )
         for s in scores.scores
         if not _is_count(s.key) and not s.key.startswith(("n_", "num_"))
     )

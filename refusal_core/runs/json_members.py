@@ -36,9 +36,7 @@ class Broken(Exception):
         self.at = at
 
 
-def read_members(
-    text: str, rows: Mapping[str, Callable[[dict], None]], job: Job | None = None, at: int = 0
-) -> Members:
+def read_members(text: str, rows: Mapping[str, Callable[[dict], None]], job: Job | None = None, at: int = 0) -> Members:
     """The members of the object that `text` is. The elements of a list under a key of `rows` go to its function one by
     one, and its value becomes their number.
 

@@ -63,7 +63,9 @@ def _lines(text: str) -> Iterator[str]:
         at = end + 1
 
 
-def read_json_log(rows: Iterable[tuple[int, object]], file: str, what: str = "JSON-lines log") -> tuple[Artefact, list[Problem]]:
+def read_json_log(
+    rows: Iterable[tuple[int, object]], file: str, what: str = "JSON-lines log"
+) -> tuple[Artefact, list[Problem]]:
     """The history in rows of (line number, object). Raises InputError when none of them is a log row."""
     columns, broken, strange = Columns(file), [], 0
     logged = 0
@@ -83,7 +85,9 @@ def read_json_log(rows: Iterable[tuple[int, object]], file: str, what: str = "JS
     if broken:
         first = f"line {broken[0][0]:,} is {broken[0][1]}"
         more = "" if len(broken) == 1 else f", and {len(broken) - 1:,} more lines are not JSON"
-        problems.append(Problem(file, f"{first}{more}; {columns.rows:,} whole rows were kept", "copy it again", "in part"))
+        problems.append(
+            Problem(file, f"{first}{more}; {columns.rows:,} whole rows were kept", "copy it again", "in part")
+        )
     if strange:
         problems.append(Problem(file, f"{strange:,} lines are no objects", "", "in part"))
     return history(columns, file, what), problems
@@ -107,7 +111,11 @@ def console_rows(text: str) -> Iterator[tuple[int, dict]]:
     """The dictionaries that a Trainer prints: {'loss': 1.6, 'epoch': 0.3} of older versions, all text in newer ones."""
     for line_number, line in enumerate(_lines(text), start=1):
         for found in _CONSOLE.finditer(line) if "{'" in line else ():
-            row = {key: value for key, quoted, bare in _CONSOLE_PAIR.findall(found[0]) if (value := number(quoted or bare)) is not None}
+            row = {
+                key: value
+                for key, quoted, bare in _CONSOLE_PAIR.findall(found[0])
+                if (value := number(quoted or bare)) is not None
+            }
             if row:
                 yield line_number, row
 
@@ -116,9 +124,7 @@ def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: J
     """The history in a CSV with a step or epoch column. Raises InputError when it has none, or no numbers."""
     names = [cell.strip() for cell in header]
     lowered = [{"global step": "global_step", "steps": "step"}.get(name.lower(), name.lower()) for name in names]
-    keys = [
-        low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)
-    ]
+    keys = [low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)]
     if not any(key in (*STEP_KEYS, *EPOCH_KEYS) for key in keys):
         raise InputError("no column of it is a step or an epoch", where=file)
     if len(set(filter(None, keys))) < len([key for key in keys if key]):

@@ -44,12 +44,16 @@ def settled(rows: Axis, columns: Axis) -> tuple[Axis, Axis]:
 
 
 def _axis_of(text: str, names: str) -> Axis:
-    said = re.search(rf"(?<![\w])(?:{names})\b\W{{0,6}}(?:is|are|hold|give|show|labels?)?\W{{0,4}}([\w\- ]+)", text, re.I)
+    said = re.search(
+        rf"(?<![\w])(?:{names})\b\W{{0,6}}(?:is|are|hold|give|show|labels?)?\W{{0,4}}([\w\- ]+)", text, re.I
+    )
     if said:
         words = re.split(rf"\b(?:{_ROWS}|{_COLUMNS})\b", said[1], maxsplit=1, flags=re.I)[0]
         if (found := kind_of_axis(words)) != "unknown":
             return found
-    for found in re.finditer(rf"\b({_TRUE}|{_PREDICTED})\b[^,;\n]{{0,20}}?\b(?:on|as|in|along)\b[^,;\n]{{0,10}}?\b(?:{names})\b", text, re.I):
+    for found in re.finditer(
+        rf"\b({_TRUE}|{_PREDICTED})\b[^,;\n]{{0,20}}?\b(?:on|as|in|along)\b[^,;\n]{{0,10}}?\b(?:{names})\b", text, re.I
+    ):
         return kind_of_axis(found[1])
     return "unknown"
 

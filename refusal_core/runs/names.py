@@ -129,7 +129,14 @@ def _classes(rests: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], set
     slashed: dict[tuple[str, str], set[str]] = {}
     for split, dataset, rest in rests:
         for label, score, joint in _readings(rest):
-            if _plain(label) not in (*_AVERAGE.split("|"), "macro_avg", "weighted_avg", "micro_avg", "score", "average"):
+            if _plain(label) not in (
+                *_AVERAGE.split("|"),
+                "macro_avg",
+                "weighted_avg",
+                "micro_avg",
+                "score",
+                "average",
+            ):
                 seen.setdefault((split, dataset), {}).setdefault(label, set()).add(score)
                 if joint == "/" or label in LABELS:
                     slashed.setdefault((split, dataset), set()).add(label)

@@ -12,7 +12,9 @@ from refusal_core.runs.text import number
 
 AVERAGES = frozenset(("micro avg", "macro avg", "weighted avg", "samples avg"))
 # Column names in any order of the first three; cut from the right, since labels may hold spaces and digits.
-_HEADER = re.compile(r"^\s*(?:class|label|category)?[\s|]*precision[\s|,]+recall[\s|,]+f1[-_ ]?score[\s|,]+support[\s|]*$", re.I)
+_HEADER = re.compile(
+    r"^\s*(?:class|label|category)?[\s|]*precision[\s|,]+recall[\s|,]+f1[-_ ]?score[\s|,]+support[\s|]*$", re.I
+)
 _CELL = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?%?|nan|inf|-"
 _ROW = re.compile(rf"^(.*?)\s+({_CELL})\s+({_CELL})\s+({_CELL})\s+(\d+(?:\.0*)?|nan)\s*$", re.I | re.S)
 _ACCURACY = re.compile(rf"^\s*accuracy\s+({_CELL})\s+(\d+(?:\.0*)?)\s*$", re.I)

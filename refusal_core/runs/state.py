@@ -104,10 +104,7 @@ class _Log:
 def scores_of(values: dict, file: str, unprefixed: str = "") -> Scores:
     """The numbers of a flat object, with step and epoch apart; texts that are numbers count as such."""
     numbers = {key: found for key, value in values.items() if (found := number(value)) is not None}
-    step, epoch = (
-        next((numbers[key] for key in keys if key in numbers), None)
-        for keys in (STEP_KEYS, EPOCH_KEYS)
-    )
+    step, epoch = (next((numbers[key] for key in keys if key in numbers), None) for keys in (STEP_KEYS, EPOCH_KEYS))
     named = names_of(tuple(numbers), unprefixed)
     scores = tuple(
         Score(name.metric, name.split, name.dataset, name.label, key, numbers[key])
@@ -123,4 +120,6 @@ def _is_plain(value: object) -> bool:
 
 def _cut(file: str, members: Members, rows: int) -> Problem:
     kept = f"{rows:,} whole rows of its log were kept"
-    return Problem(file, f"it is {members.fault}; {kept}", "copy it again, or take another checkpoint's state", "in part")
+    return Problem(
+        file, f"it is {members.fault}; {kept}", "copy it again, or take another checkpoint's state", "in part"
+    )
