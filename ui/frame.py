@@ -41,6 +41,9 @@ PAGES = {
         Page("overview", "app.py", "Overview", "What kinds of answer does a model give, and how sure is that?"),
         Page("playground", "pages/1_Playground.py", "Playground", "What kind of answer is this response?"),
         Page(
+            "runs", "pages/2_Training_runs.py", "Training runs", "Which checkpoint is the best, and how sure is that?"
+        ),
+        Page(
             "search",
             "pages/5_Search_demonstration.py",
             "Search demonstration",

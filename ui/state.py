@@ -41,6 +41,11 @@ BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOL
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
 )
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
+RUNS: Mapping[str, object] = {  # of the Training runs page: name to default; the key is "runs_" and the name
+    "folder": None, "watch": False, "pick": (), "panels": (), "axis": "step", "smoothing": 0.0, "log": False,
+    "tab": None, "metric": None, "baseline": None, "evaluation": None, "rows": None, "shares": "counts", "true": None,
+    "predicted": None, "page": 1, "other": None, "calibrated": None, "label": None, "threshold": 0.5,
+}  # fmt: skip
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
@@ -68,6 +73,7 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_TEXT: "",
     BATCH_ORDER: FILE_ORDER,
     BATCH_THRESHOLD: LOW_CONFIDENCE,
+    **{f"runs_{name}": default for name, default in RUNS.items()},
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

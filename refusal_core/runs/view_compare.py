@@ -11,7 +11,7 @@ import numpy as np
 
 from refusal_core.errors import InputError
 from refusal_core.metrics.compare import PairedDifference, paired, unpaired
-from refusal_core.metrics.intervals import Rate
+from refusal_core.metrics.intervals import Rate, digits_for, format_rate
 from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric
 from refusal_core.metrics.scores import score, score_matrix
@@ -265,3 +265,23 @@ def flips(found: SideBySide) -> Iterator[tuple[Candidate, PairedDifference]]:
     for one, entry in zip(found.candidates, found.entries, strict=True):
         if entry.compared is not None and entry.compared.paired:
             yield one, entry.compared
+
+
+def value_words(entry: Entry) -> str:
+    """A metric of a checkpoint in the house form; "not a number" and "infinite" as stated, "–" for none."""
+    if entry.value is None:
+        return "–"
+    if not math.isfinite(entry.value):
+        return "not a number" if math.isnan(entry.value) else "infinite"
+    return format_rate(entry.rate) if entry.rate else f"{entry.value:.4f}"
+
+
+def difference_words(entry: Entry) -> str:
+    """The difference from the baseline with its interval; "–" for none."""
+    if entry.difference is None:
+        return "–"
+    interval = entry.compared.interval if entry.compared else None
+    if interval is None:
+        return f"{entry.difference:+.4f}"
+    digits = digits_for(interval.width)
+    return f"{entry.difference:+.{digits}f} ({interval.low:+.{digits}f} to {interval.high:+.{digits}f})"

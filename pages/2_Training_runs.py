@@ -1,0 +1,87 @@
+"""Training runs: which checkpoint is the best, how sure is that, and what does not add up?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import (
+    cache,
+    runs_answer,
+    runs_calibration,
+    runs_classes,
+    runs_compare,
+    runs_files,
+    runs_inputs,
+    runs_link,
+    show,
+)
+from ui import state as app_state
+from ui.frame import Shared, frame
+from ui.runs import UPLOAD, Reading
+from ui.runs_state import LINKED, PROBLEM, SHOWN, choose, key, picked, take_link
+
+CHECKPOINTS, CLASSES, CALIBRATION, SETTINGS, RESULTS, DOWNLOADS, LINK = (
+    "Checkpoints", "Classes", "Calibration", "Settings", "Other results", "Downloads", "Link",
+)  # fmt: skip
+
+
+def page(shared: Shared) -> None:
+    if shared.params:
+        _arrive(shared)
+    runs_inputs.draw(demo=shared.demo)
+    runs_inputs.read_pending(demo=shared.demo)
+    reading = cache.run_shelf().get(st.session_state.get(SHOWN))
+    if problem := st.session_state.get(PROBLEM):
+        show.problem("Not read", problem)
+        if reading:
+            st.markdown("The last result stays below.")
+    if reading:
+        take_link(reading)
+        _draw(reading, shared)
+    elif not problem:
+        st.markdown(
+            "Open a sample above, upload the files of a training (or a zip of its folder), or pick a folder. Trainer "
+            "states, results, reports, matrices, logs, event files and predictions are told apart by their content. "
+            "They are read in memory and nowhere stored."
+        )
+
+
+def _arrive(shared: Shared) -> None:
+    token, view, ignored = runs_link.from_params(shared.params)
+    for sentence in ignored:
+        show.note(sentence)
+    if token:
+        st.session_state[LINKED] = view
+        runs_inputs.arrive(token, demo=shared.demo)
+
+
+def _draw(reading: Reading, shared: Shared) -> None:
+    runs_answer.draw_answer(reading)
+    runs_inputs.follow(reading)
+    runs_answer.draw_findings(reading)
+    runs_answer.pick_runs(reading)
+    runs = picked(reading)
+    runs_answer.draw_curves(reading, runs)
+    names = [CHECKPOINTS, CLASSES, CALIBRATION, SETTINGS, DOWNLOADS, LINK]
+    if runs_files.results_of(reading):
+        names.insert(4, RESULTS)
+    choose("tab", names)
+    tabs = dict(zip(names, st.tabs(names, key=key("tab"), on_change="rerun"), strict=True))
+    drawers = {
+        CHECKPOINTS: lambda: runs_compare.draw_checkpoints(reading),
+        CLASSES: lambda: runs_classes.draw(reading),
+        CALIBRATION: lambda: runs_calibration.draw(reading),
+        SETTINGS: lambda: runs_compare.draw_settings(runs),
+        RESULTS: lambda: runs_files.draw_results(reading),
+        DOWNLOADS: lambda: runs_files.draw_downloads(reading),
+        LINK: lambda: runs_files.draw_link(reading, demo=shared.demo),
+    }
+    for name, tab in tabs.items():
+        if tab.open:  # only what is seen is computed
+            with tab:
+                drawers[name]()
+    if not (reading.source.kind == UPLOAD and shared.demo):
+        app_state.put_in_address(runs_files.params(reading))
+
+
+frame("runs", page)

@@ -1,0 +1,122 @@
+"""The answer of the Training runs page, what does not add up, and the curves that carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from refusal_core.plots import runs as plots
+from refusal_core.plots import theme
+from refusal_core.runs import view
+from refusal_core.runs.model import Finding, Run
+from ui import show
+from ui.runs import Reading
+from ui.runs_link import MOST_SMOOTHING
+from ui.runs_state import choose, key, picked_panels, value
+
+FINDINGS_SHOWN, PROBLEMS_SHOWN = 3, 50
+RUNS_OFFERED = 500
+ZOOMABLE = {"displayModeBar": False, "displaylogo": False, "doubleClick": "reset", "scrollZoom": False}
+
+
+def draw_answer(reading: Reading) -> None:
+    """The answer in the largest type, then every finding, then what was not read."""
+    show.headline("{answer}", answer=reading.result.answer)
+    for sentence in reading.result.beside:
+        show.text(sentence)
+    checkpoints = sum(len(run.checkpoints) for run in reading.runs)
+    points = sum(len(curve) for run in reading.runs for curve in run.curves)
+    counted = (
+        _count(len(reading.runs), "run"), _count(checkpoints, "checkpoint"), _count(points, "logged value"),
+        f"read in {reading.seconds:.1f} s",
+    )  # fmt: skip
+    show.text(f"{reading.source.name}: {', '.join(counted)}")
+
+
+def draw_findings(reading: Reading) -> None:
+    """What does not add up, the first ones open."""
+    findings = reading.result.findings
+    for finding in findings[:FINDINGS_SHOWN]:
+        _finding(finding)
+    if len(findings) > FINDINGS_SHOWN:
+        with st.expander("More findings"):
+            for finding in findings[FINDINGS_SHOWN:]:
+                _finding(finding)
+    if problems := reading.problems:
+        with st.expander("Files that were not read, or not as they are"):
+            for problem in problems[:PROBLEMS_SHOWN]:
+                show.text(f"{problem.file}: {problem.what}" + (f"; {problem.fix}" if problem.fix else ""))
+            if len(problems) > PROBLEMS_SHOWN:
+                show.sentence("{n} more are in the JSON.", n=f"{len(problems) - PROBLEMS_SHOWN:,}")
+
+
+def pick_runs(reading: Reading) -> None:
+    """Which runs the curves are of, when there are several."""
+    names = [run.name for run in reading.runs][:RUNS_OFFERED]
+    st.session_state[key("pick")] = [name for name in value("pick") if name in names] or names[:1]
+    if len(names) > 1:
+        st.multiselect("Runs", names, key=key("pick"), persist_state="session", max_selections=16)
+
+
+def draw_curves(reading: Reading, runs: Sequence[Run]) -> None:
+    """One figure for each chosen metric, two side by side, under one line of controls."""
+    found = view.panels(runs)
+    axes = view.axes(runs)
+    if not found or not axes:
+        st.markdown(":gray[These files hold no values by step, epoch or time, so there are no curves.]")
+        return
+    _controls(found, axes)
+    chosen = picked_panels(found)
+    smoothing, log, axis = float(value("smoothing")), bool(value("log")), value("axis")
+    columns = st.columns(2, gap="medium") if len(chosen) > 1 else [st.container()]
+    for place, panel in enumerate(chosen):
+        asked = (tuple(run.name for run in runs), panel, axis, smoothing, log)
+        drawing = reading.once(asked, lambda p=panel: view.draw(runs, p, axis=axis, smoothing=smoothing, log=log))
+        with columns[place % len(columns)]:
+            _curve(drawing, log=log)
+    st.markdown(
+        ":small[:gray[Drag in a figure to zoom, double-click for the whole. × is a value that is no number, "
+        "▲ an infinite one; a faint line is raw, or was replaced by a resume.]]"
+    )
+
+
+def _controls(found: Sequence[view.Panel], axes: Sequence[view.XAxis]) -> None:
+    titles = {panel.key: panel.title for panel in found}
+    st.session_state[key("panels")] = [panel.key for panel in picked_panels(found)]
+    choose("axis", axes)
+    metrics, axis, smooth, log = st.columns([5, 3, 2, 2], vertical_alignment="bottom")
+    metrics.multiselect("Metrics", list(titles), format_func=titles.get, key=key("panels"), persist_state="session")
+    axis.segmented_control("Along", axes, key=key("axis"), persist_state="session", required=True)
+    smooth.number_input(
+        "Smoothing", 0.0, MOST_SMOOTHING, step=0.1, format="%g", key=key("smoothing"), persist_state="session"
+    )
+    log.toggle("Log scale", key=key("log"), persist_state="session")
+
+
+def _curve(drawing: view.Drawing, *, log: bool) -> None:
+    if drawing.lines:
+        zoomable(plots.curves(drawing, log=log), key=f"runs_curve_{drawing.panel.key}")
+    for sentence in drawing.left_out:
+        show.text(f"{drawing.panel.title}: {sentence}")
+
+
+def zoomable(drawn: tuple, *, key: str) -> None:
+    """A figure that can be zoomed, with its text for screen readers."""
+    chart, alt = drawn
+    theme.ink(chart, dark=st.context.theme.type == "dark")
+    st.plotly_chart(chart, theme="streamlit", key=key, config=ZOOMABLE, alt=alt)
+
+
+def _finding(finding: Finding) -> None:
+    with st.container(border=True, gap="xsmall"):
+        show.sentence("**! {kind}**", kind=finding.kind.replace("_", " "))
+        show.text(" · ".join(filter(None, (finding.run, finding.where))))
+        show.text(f"Found: {finding.found}")
+        show.text(f"Expected: {finding.expected}")
+        if finding.fix:
+            show.text(f"To do: {finding.fix}")
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
