@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,6 +37,8 @@ class Evaluation:
     predictions: Predictions | None = None
     split: str = ""
     variant: str = ""
+    alone: bool = False
+    """Whether its run is the only one, so that a list need not name it."""
 
     @property
     def key(self) -> str:
@@ -46,8 +48,9 @@ class Evaluation:
     @property
     def name(self) -> str:
         """For a list to choose from."""
-        where = " ".join(filter(None, (self.run, self.checkpoint)))
-        return f"{where}: {self.file}" + (f", {self.part}" if self.part else "")
+        run = "" if self.alone else self.run
+        what = f"{self.file.rpartition('/')[2]}" + (f", {self.part}" if self.part else "")
+        return ": ".join(filter(None, (" ".join(filter(None, (run, self.checkpoint))), what)))
 
     @property
     def axes_unknown(self) -> bool:
@@ -98,7 +101,7 @@ class Matrix:
 
 def evaluations(runs: Sequence[Run]) -> tuple[Evaluation, ...]:
     """All of them: by run and checkpoint, predictions before matrices before reports."""
-    return tuple(one for run in runs for one in _of_run(run))
+    return tuple(replace(one, alone=len(runs) == 1) for run in runs for one in _of_run(run))
 
 
 def items_of(evaluation: Evaluation) -> Items:

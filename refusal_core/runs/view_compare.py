@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -48,6 +48,8 @@ class Candidate:
     run: str
     checkpoint: str
     step: int | None
+    name: str = ""
+    """For a list: without the run where there is one only."""
     items: Items | None = None
     items_file: str = ""
     matrix: Matrix | None = None
@@ -58,10 +60,6 @@ class Candidate:
     def key(self) -> str:
         """Stable, for links."""
         return f"{self.run}|{self.checkpoint}"
-
-    @property
-    def name(self) -> str:
-        return " ".join(filter(None, (self.run, self.checkpoint)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,19 +106,19 @@ class SideBySide:
 
 def candidates(runs: Sequence[Run]) -> tuple[Candidate, ...]:
     """Every checkpoint in order; a run without checkpoints stands for itself when something evaluates it."""
-    found = []
+    found, alone = [], len(runs) == 1
     for run in runs:
         by_part: dict[str, list[Evaluation]] = {}
         for one in evaluations([run]):
             by_part.setdefault(one.checkpoint, []).append(one)
         for checkpoint in run.checkpoints:
             stated = (checkpoint.metrics,) if checkpoint.metrics else ()
-            found.append(
-                _candidate(run.name, checkpoint.name, checkpoint.step, by_part.get(checkpoint.name, ()), stated)
-            )
+            name = checkpoint.name if alone else f"{run.name} {checkpoint.name}"
+            one = Candidate(run.name, checkpoint.name, checkpoint.step, name, stated=stated)
+            found.append(_completed(one, by_part.get(checkpoint.name, ())))
         whole = by_part.get("", [])
         if not run.checkpoints and (whole or run.scores):
-            found.append(_candidate(run.name, "", None, whole, run.scores))
+            found.append(_completed(Candidate(run.name, "", None, run.name, stated=run.scores), whole))
     return tuple(found)
 
 
@@ -158,18 +156,17 @@ def differing(runs: Sequence[Run]) -> tuple[tuple[str, tuple[object, ...]], ...]
     return tuple(row for row in rows if len({repr(value) for value in row[1]}) > 1)
 
 
-def _candidate(
-    run: str, name: str, step: int | None, found: Sequence[Evaluation], stated: Sequence[Scores]
-) -> Candidate:
+def _completed(one: Candidate, found: Sequence[Evaluation]) -> Candidate:
+    """With its predictions of the main split, its first matrix and its first report."""
     items, items_file = None, ""
-    for one in found:
-        if one.source == "predictions" and not one.variant and items is None:
-            main = one.predictions.main_split if _has_main(one) else one.split
-            if one.split == main:
-                items, items_file = _items(one), one.file
-    matrix = next((m for m in (_matrix(one) for one in found if one.source == "matrix") if m), None)
-    report = next((one.table for one in found if isinstance(one.table, ReportTable)), None)
-    return Candidate(run, name, step, items, items_file, matrix, report, tuple(stated))
+    for each in found:
+        if each.source == "predictions" and not each.variant and items is None:
+            main = each.predictions.main_split if _has_main(each) else each.split
+            if each.split == main:
+                items, items_file = _items(each), each.file
+    matrix = next((m for m in (matrix_of(each) for each in found if each.source == "matrix") if m), None)
+    report = next((each.table for each in found if isinstance(each.table, ReportTable)), None)
+    return replace(one, items=items, items_file=items_file, matrix=matrix, report=report)
 
 
 def _has_main(one: Evaluation) -> bool:
@@ -184,10 +181,6 @@ def _items(one: Evaluation) -> Items | None:
         return items_of(one)
     except InputError:
         return None  # an id twice: the page of the evaluation says so
-
-
-def _matrix(one: Evaluation) -> Matrix | None:
-    return matrix_of(one)
 
 
 def _can_compute(one: Candidate, metric: Metric | None) -> bool:
