@@ -1,4 +1,4 @@
-"""Zip archives read in memory: names, sizes and ratios are looked at before anything is unpacked, nothing goes to disk."""
+"""Zip archives read in memory: names, sizes, ratios are checked before anything is unpacked; nothing goes to disk."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def open_zip(source: Path | str | bytes | BinaryIO, name: str, limit: int = ZIP_
 
 
 def _member(info: zipfile.ZipInfo, archive: str) -> Member | None:
-    """A file of the archive; None for a folder, a link or a system's litter. InputError for what no honest one holds."""
+    """A file of the archive; None for a folder, a link or litter. InputError for what no honest archive holds."""
     raw = info.filename
     shown = one_line(raw, 100)
     if len(raw) > ZIP_NAME_CHARACTERS:

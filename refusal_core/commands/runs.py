@@ -10,7 +10,7 @@ from refusal_core.errors import one_line
 from refusal_core.reports import to_json
 from refusal_core.runs.discover import discover
 from refusal_core.runs.json_form import to_json as as_json
-from refusal_core.runs.model import Curve, Finding, Problem, Run
+from refusal_core.runs.model import Curve, Finding, Problem, Run, Scores
 from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportTable, ResultsTable, Table
 
 NAME = "runs"
@@ -64,16 +64,19 @@ def _run(run: Run) -> list[str]:
         ties = f", tied with {', '.join(run.best.ties)}" if run.best.ties else ""
         lines.append(f"  best: {run.best.checkpoint} by {run.best.metric} {run.best.value:.4f}{ties}")
     for checkpoint in run.checkpoints:
-        scores = [] if checkpoint.metrics is None else [s for s in checkpoint.metrics.scores if _is_headline(s.metric)]
-        told = ", ".join(f"{s.key} {_value(s.value)}" for s in scores if s.label is None)
+        told = "" if checkpoint.metrics is None else _told(checkpoint.metrics)
         lines.append(f"  {checkpoint.name}: {told or 'no evaluation of its own'}")
     lines += [f"  {_curve(curve)}" for curve in run.curves if curve.label is None and _is_headline(curve.metric)]
     for scores in run.scores:
-        told = ", ".join(
-            f"{s.key} {_value(s.value)}" for s in scores.scores if s.label is None and _is_headline(s.metric)
-        )
+        told = _told(scores)
         lines.append(f"  {scores.file}: {told}" + (f" (n = {scores.n:,})" if scores.n else ""))
     return lines + [f"  {_table(table)}" for table in run.tables]
+
+
+def _told(scores: Scores) -> str:
+    """The headline numbers, or the first ones where there are none."""
+    plain = [s for s in scores.scores if s.label is None]
+    return ", ".join(f"{s.key} {_value(s.value)}" for s in [s for s in plain if _is_headline(s.metric)] or plain[:4])
 
 
 def _is_headline(metric: str) -> bool:

@@ -8,17 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from refusal_core.errors import InputError
+from refusal_core.metrics.flips import FEWEST_FLIPS, mcnemar, tango, tango_tail
 from refusal_core.metrics.intervals import LEVEL, Interval, Rate
 from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric, place_of
 from refusal_core.metrics.report import report_from_matrix
 from refusal_core.metrics.resample import RESAMPLES, Bootstrap, Units, bootstrap
 from refusal_core.metrics.scores import bootstrap_of, counts_statistic, score, score_matrix
-
-FEWEST_FLIPS = 6  # fewer can never reach 0.05 in the exact two-sided test
 
 
 class Tails(NamedTuple):
@@ -62,7 +60,12 @@ class PairedDifference:
 
         "No worse than one point" is the margin -0.01: passed when `above` is small, failed when `below` is.
         """
-        tail = self._bootstrap.tail(margin) if self._bootstrap and self.interval else None
+        if self.interval is None:
+            return None
+        if self._bootstrap is None:
+            tail = tango_tail(len(self.worse), len(self.better), self.n, margin)
+        else:
+            tail = self._bootstrap.tail(margin)
         return None if tail is None else Tails(tail, 1 - tail)
 
 
@@ -77,6 +80,8 @@ def paired(
 ) -> PairedDifference:
     """The difference over the ids that both have, in the baseline's order.
 
+    Its interval is Tango's for accuracy and the recall of a class where items stand alone, and else a bootstrap of the
+    pairs, as in `score`.
     Class names are matched by name. Raises InputError when an item has another true class or cluster on the two sides,
     and as `score` does.
     """
@@ -85,25 +90,29 @@ def paired(
     rates = [score(side, metric, seed=seed, resamples=resamples, level=level) for side in sides]
     if not metric.greater_is_better:
         sides = (old, new)
-    boot = bootstrap_of(sides, metric, seed=seed, resamples=resamples) if len(new) else None
     over = np.arange(len(new))
     of_class = metric.name == "recall" and metric.label is not None
     if of_class:
         over = np.flatnonzero(new.true == place_of(metric, new.labels))
     was_right, is_right = (side.true[over] == side.predicted[over] for side in (old, new))
     worse, better = over[was_right & ~is_right], over[is_right & ~was_right]
-    zero_or_one = of_class or metric.name == "accuracy" or metric.average == "micro"
+    zero_or_one = (of_class or metric.name == "accuracy" or metric.average == "micro") and not new.clustered
+    if zero_or_one or not len(new):
+        boot, interval = None, tango(len(worse), len(better), len(over), level)
+    else:
+        boot = bootstrap_of(sides, metric, seed=seed, resamples=resamples)
+        interval = boot and boot.interval(level)
     return PairedDifference(
         metric=metric,
         value=_difference(metric, *rates),
-        interval=boot and boot.interval(level),
+        interval=interval,
         n=len(over),
         left_out=left_out,
         candidate=rates[0],
         baseline=rates[1],
         worse=tuple(new.ids[i] for i in worse),
         better=tuple(new.ids[i] for i in better),
-        mcnemar_p=mcnemar(len(worse), len(better)) if zero_or_one and not new.clustered else None,
+        mcnemar_p=mcnemar(len(worse), len(better)) if zero_or_one else None,
         _bootstrap=boot,
     )
 
@@ -135,12 +144,6 @@ def unpaired(
     return PairedDifference(
         metric, _difference(metric, *rates), boot and boot.interval(level), n, 0, *rates, (), (), None, False, boot
     )
-
-
-def mcnemar(worse: int, better: int) -> float:
-    """Exact two-sided p of McNemar's test: the chance of a split at least as uneven, were both ways as likely."""
-    n = worse + better
-    return min(1.0, 2 * float(binom.cdf(min(worse, better), n, 0.5))) if n else 1.0
 
 
 def matched(candidate: Items, baseline: Items) -> tuple[tuple[Items, Items], int]:

@@ -29,8 +29,8 @@ class Metric:
 
     `micro` of precision, recall and f1 is accuracy where each item has one class. `zero_division` says what a score
     without a denominator is: "undefined" (the class leaves the average, as with scikit-learn's `zero_division=nan`; the
-    score of one class has no value), or 0 or 1. It holds for mcc and kappa too. `bins` and `binning` are of ece: bins of
-    equal mass are at most n / 20. brier is summed over classes, 0 to 2. Raises InputError for what cannot be measured.
+    score of one class has no value), or 0 or 1. It holds for mcc and kappa too. `bins` and `binning` are of ece: bins
+    of equal mass are at most n / 20. brier is summed over classes, 0 to 2. Raises InputError for what has no meaning.
     """
 
     name: str

@@ -73,9 +73,8 @@ def score_matrix(
         if metric.name == "f1":
             return Rate(number, n, f1_interval(tp, int(matrix[:, c].sum()) - tp, int(matrix[c].sum()) - tp, level))
         return Rate(number, n, wilson(tp, n, level))
-    at_true, at_called = np.nonzero(matrix)
-    units = Units(at_true, matrix[at_true, at_called])
-    boot = bootstrap(units, counts_statistic(metric, labels, at_true, at_called), seed=seed, resamples=resamples)
+    true, called = np.nonzero(matrix)
+    boot = _bootstrap_cells(metric, labels, true, [called], matrix[true, called], seed, resamples)
     return Rate(number, n, boot and boot.interval(level))
 
 
@@ -113,7 +112,10 @@ def bootstrap_of(
     elif metric.needs_probabilities:
         units, cluster = Units(first.true, np.ones(len(first), dtype=np.int64)), None
     else:
-        return _bootstrap_cells(sides, metric, seed, resamples)
+        k = len(first.labels)
+        codes, count = np.unique(_code(k, [first.true, *(side.predicted for side in sides)]), return_counts=True)
+        true, *called = _decode(k, codes, 1 + len(sides))
+        return _bootstrap_cells(metric, first.labels, true, called, count, seed, resamples)
     parts = []
     for side in sides:
         if metric.needs_probabilities:
@@ -143,18 +145,58 @@ def counts_statistic(
     return lambda w: of_counts(metric, labels, *np.split(w @ tables, 3, axis=1))
 
 
-def _bootstrap_cells(sides: Sequence[Items], metric: Metric, seed: int, resamples: int) -> Bootstrap | None:
-    k = len(sides[0].labels)
-    codes = sides[0].true
-    for side in sides:
-        codes = codes * k + side.predicted
-    cells, count = np.unique(codes, return_counts=True)
-    called = []
-    for _ in sides:
-        cells, last = np.divmod(cells, k)
-        called.insert(0, last)
-    parts = [counts_statistic(metric, sides[0].labels, cells, column) for column in called]
-    return bootstrap(Units(cells, count), _difference(parts), seed=seed, resamples=resamples)
+def _bootstrap_cells(
+    metric: Metric,
+    labels: Sequence[str],
+    true: NDArray[np.integer],
+    called: list[NDArray[np.integer]],
+    count: NDArray[np.integer],
+    seed: int,
+    resamples: int,
+) -> Bootstrap | None:
+    """Of m cells: their true class, what each side called it, and how many items are in it; each [m]."""
+    if count.sum() == 0:
+        return None
+    true, called, count, quarters = _with_what_could_be(len(labels), true, called, count)
+    parts = [counts_statistic(metric, labels, true, side) for side in called]
+    return bootstrap(Units(true, count, quarters), _difference(parts), seed=seed, resamples=resamples)
+
+
+def _with_what_could_be(
+    k: int, true: NDArray[np.integer], called: list[NDArray[np.integer]], count: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], list[NDArray[np.integer]], NDArray[np.integer], NDArray[np.integer]]:
+    """The cells, and how many quarters of an item more each is drawn for, where the items show too little of a class.
+
+    One side: a class that is always right, or never, could have been the other way too. Two sides: an item of any class
+    could have been right on one side only. Wrong is the commonest wrong answer of the class, or the commonest class.
+    """
+    support = np.bincount(true, weights=count, minlength=k)
+    wrong = np.zeros((k, k))
+    for side in called:
+        np.add.at(wrong, (true, side), count)
+    np.fill_diagonal(wrong, -1)
+    usual = (wrong + support / (support.sum() + 1) * (1 - np.eye(k))).argmax(axis=1)
+    if len(called) == 2:
+        classes = np.flatnonzero(support)
+        ways = [[classes, usual[classes]], [usual[classes], classes]]
+    else:
+        right = np.bincount(true, weights=count * (true == called[0]), minlength=k)
+        classes = np.flatnonzero((support > 0) & ((right == 0) | (right == support)))
+        ways = [[np.where(right[classes] > 0, usual[classes], classes)]]
+    codes = np.concatenate([_code(k, [true, *called]), *(_code(k, [classes, *way]) for way in ways)])
+    cells, at = np.unique(codes, return_inverse=True)
+    counts = np.bincount(at[: len(count)], weights=count, minlength=len(cells)).astype(np.int64)
+    true, *called = _decode(k, cells, 1 + len(called))
+    return true, called, counts, np.bincount(at[len(count) :], minlength=len(cells))
+
+
+def _code(k: int, places: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """One number for each cell: its true class and its answers as digits to the base k."""
+    return sum(place.astype(np.int64) * k**digit for digit, place in enumerate(reversed(places)))
+
+
+def _decode(k: int, codes: NDArray[np.int64], digits: int) -> list[NDArray[np.int64]]:
+    return [codes // k**digit % k for digit in reversed(range(digits))]
 
 
 def _clusters(items: Items) -> tuple[Units, NDArray[np.int64]]:

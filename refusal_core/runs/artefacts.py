@@ -31,8 +31,8 @@ class Artefact:
     """What one file says, or one run of a store."""
 
     kind: Kind
-    """"state": a Hugging Face trainer state. "history": curves from elsewhere (event files, Trackio, MLflow, CSV, logs).
-    "scores": flat results. "table": a report, matrix or results file. "config": a checkpoint's config.json."""
+    """"state": a Hugging Face trainer state. "history": curves from elsewhere (event files, Trackio, MLflow, CSV,
+    logs). "scores": flat results. "table": a report, matrix or results file. "config": a checkpoint's config.json."""
     format: str
     """What the file is, in words: "Hugging Face trainer state"."""
     file: str
@@ -57,8 +57,8 @@ class Artefact:
     summary: Mapping[str, float] = field(default_factory=dict)
     """The row at the end of a training: train_runtime, train_loss, total_flos."""
     after_training: tuple[Scores, ...] = ()
-    """Evaluations logged after that row. With load_best_model_at_end they are of the best weights, stamped with the last
-    step: they are no point of a curve, and belong to a checkpoint by value."""
+    """Evaluations logged after that row. With load_best_model_at_end they are of the best weights, stamped with the
+    last step: they are no point of a curve, and belong to a checkpoint by value."""
     scores: Scores | None = None
     table: Table | None = None
     predictions: Predictions | None = None

@@ -12,7 +12,7 @@ from refusal_core.runs.artefacts import Artefact
 from refusal_core.runs.model import Checkpoint, Problem, Run
 from refusal_core.runs.read import read_folder
 
-_CHECKPOINT = re.compile(r"checkpoint[-_ ](\d+)$")
+_CHECKPOINT = re.compile(r"(?:^|/)checkpoint[-_ ](?:(\d+)$)?", re.I)
 
 
 def discover(folder: str | Path, job: Job | None = None) -> tuple[list[Run], list[Problem]]:
@@ -45,17 +45,23 @@ def make_runs(artefacts: Sequence[Artefact]) -> list[Run]:
 def step_of(folder: str) -> int | None:
     """The step in the name of a checkpoint's folder, None when it has none."""
     found = _CHECKPOINT.search(folder)
-    return int(found[1]) if found else None
+    return int(found[1]) if found and found[1] and len(found[1]) < 16 else None
+
+
+def _checkpoint_order(folder: str) -> tuple:
+    """By step; those without a number last."""
+    step = step_of(folder)
+    return step is None, step or 0, natural_key(folder)
 
 
 def _run_folder(folder: str) -> str:
-    return folder.rpartition("/")[0] if step_of(folder) is not None else folder
+    return folder.rpartition("/")[0] if _CHECKPOINT.search(folder.rpartition("/")[2]) else folder
 
 
 def _run(folder: str, found: list[Artefact]) -> Run:
     states = [a for a in found if a.kind == "state"]
     longest = max(states, key=lambda a: (a.rows, a.step or 0), default=None)
-    inner = sorted({a.folder for a in found if a.folder != folder}, key=natural_key)
+    inner = sorted({a.folder for a in found if a.folder != folder}, key=_checkpoint_order)
     checkpoints = tuple(
         Checkpoint(
             name.rpartition("/")[2],

@@ -1,4 +1,4 @@
-"""Results of promptfoo, Inspect and lm-eval as tables of metric, value, n and status. Nothing ran is said, never passed."""
+"""Results of promptfoo, Inspect and lm-eval: metric, value, n, status. "Nothing ran" is said and is no pass."""
 
 from __future__ import annotations
 

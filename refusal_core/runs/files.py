@@ -103,10 +103,9 @@ def files_below(folder: Path | str, job: Job | None = None) -> tuple[list[Blob],
                 continue
             below = f"{name}/{entry.name}" if name else entry.name
             _sort(entry, below, real, found, folders, problems)
-            if len(found) > RUN_FILES:
-                raise InputError(
-                    f"it holds more than {RUN_FILES:,} files", where=str(folder), fix="name a folder further down"
-                )
+            if len(found) >= RUN_FILES:
+                what = f"more than {RUN_FILES:,} files: this one and the rest were not looked at"
+                return found, [*problems, Problem(below, what, "name a folder further down")]
         stack.extend(reversed(folders))
     return found, problems
 

@@ -1,4 +1,4 @@
-"""A JSON object read member by member, so that what a cut file still holds whole is kept and long lists are streamed."""
+"""A JSON object read member by member: what a cut file still holds whole is kept, and long lists are streamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confusion matrices as JSON, CSV and text, with and without labels and axes, and counts of one class against the rest."""
+"""Confusion matrices as JSON, CSV and text, with and without labels and axes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from refusal_core.errors import InputError
 from refusal_core.limits import MATRIX_CLASSES
+from refusal_core.runs import one_vs_rest
 from refusal_core.runs.matrix_text import axes_in, counted_as, kind_of_axis, settled
 from refusal_core.runs.names import split_word
 from refusal_core.runs.tables import Axis, MatrixTable, OneVsRestTable
@@ -17,12 +18,6 @@ from refusal_core.runs.text import number
 
 _MATRIX_KEYS = ("matrix", "confusion_matrix", "data", "values", "counts", "cm", "confusion", "table", "z")
 _LABEL_KEYS = ("labels", "classes", "class_names", "label_names", "names", "categories", "target_names")
-_ONE_VS_REST = {
-    "true_positives": ("tp", "true_positive", "true_positives", "true positives"),
-    "false_positives": ("fp", "false_positive", "false_positives", "false positives"),
-    "false_negatives": ("fn", "false_negative", "false_negatives", "false negatives"),
-    "true_negatives": ("tn", "true_negative", "true_negatives", "true negatives"),
-}
 
 
 def square(value: object) -> NDArray[np.float64] | None:
@@ -93,7 +88,7 @@ def from_json(value: object, file: str, name: str = "") -> MatrixTable | OneVsRe
             return _with_labels(value, found, file, name, exclude=key)
         if isinstance(value.get(key), Mapping) and (nested := _dict_of_dicts(value[key])):
             return table(nested[1], file, labels=nested[0], name=name, **_said(value, key))
-    if one := _one_vs_rest(value, file, name):
+    if one := one_vs_rest.from_mapping(value, file, name):
         return one
     if nested := _dict_of_dicts(value):
         return table(nested[1], file, labels=nested[0], name=name)
@@ -102,7 +97,7 @@ def from_json(value: object, file: str, name: str = "") -> MatrixTable | OneVsRe
 
 def from_rows(header: Sequence[str], rows: Sequence[Sequence[str]], file: str) -> MatrixTable | OneVsRestTable | None:
     """The matrix of a CSV: labels in the first row and the first column, or neither; or TP, FP, FN, TN by class."""
-    if one := _one_vs_rest_rows(header, rows, file):
+    if one := one_vs_rest.from_rows(header, rows, file):
         return one
     cells = [list(header), *map(list, rows)]
     bare = square([[cell.strip() for cell in row] for row in cells])
@@ -141,33 +136,61 @@ def _below(lines: Sequence[str], start: int, file: str) -> MatrixTable | None:
     """The matrix in the lines below a heading."""
     heading = lines[start].strip(" \t=#*-:|")
     section = next((split_word(line) for line in reversed(lines[:start]) if split_word(line) and len(line) < 60), "")
-    below = [line for line in lines[start + 1 : start + 2 + MATRIX_CLASSES]]
+    below = [_short(line) for line in lines[start + 1 : start + 3 + MATRIX_CLASSES]]
     while below and not below[0].strip():
         below.pop(0)
     block = below[: next((i for i, line in enumerate(below) if not line.strip()), len(below))]
     name = " ".join(filter(None, (section.upper() if section and not split_word(heading) else "", heading)))
-    brackets = re.findall(r"\[([^\[\]]*)\]", "\n".join(block))
+    beside = lines[start].partition("[")[2]
+    brackets = re.findall(r"\[([^\[\]]*)\]", "\n".join(([f"[{beside}"] if beside else []) + block))
     if brackets:
         values = square([row.replace(",", " ").split() for row in brackets])
         return None if values is None else table(values, file, axes=axes_in(heading), said=heading, name=name)
     if len(block) < 3:
         return None
-    across = re.split(r"\s{2,}|\t|\s*\|\s*", block[0].strip(" |"))
-    rows = [re.fullmatch(r"\s*\|?\s*(.*?)((?:[\s|]+[\d.]+%?)+)\s*\|?\s*", line) for line in block[1 : len(across) + 1]]
-    if len(rows) != len(across) or not all(rows):
-        across = block[0].split()
-        rows = [re.fullmatch(r"\s*(.*?)((?:\s+[\d.]+)+)\s*", line) for line in block[1 : len(across) + 1]]
-    if len(rows) != len(across) or not all(rows):
+    across_name = down_name = ""
+    if len(block) > 3 and not re.search(r"\d", block[1]) and kind_of_axis(block[1]) != "unknown":  # pandas' crosstab
+        across_name, _, block[0] = block[0].strip().partition(" ")
+        down_name = block.pop(1).strip()
+    lines = [line.replace("|", " ").strip() for line in block]
+    gaps = re.split(r"\s{2,}|\t|\s*\|\s*", block[0].strip(" |\t"))
+    found = _printed(gaps, lines[1 : len(gaps) + 1]) or _printed(lines[0].split(), lines[1 : len(lines[0].split()) + 1])
+    if not found and len({len(line.split()) for line in lines}) > 1:  # names of several words, one blank between them
+        found = _printed([lines[0]], lines[1:], whole=True)
+    if not found:
         return None
-    values = square([re.split(r"[\s|]+", row[2].strip(" |\t")) for row in rows])
-    plain_across, across_axis = _unprefixed(across)
-    plain_down, down_axis = _unprefixed([row[1].strip() for row in rows])
-    if values is None or sorted(plain_across) != sorted(plain_down):
-        return None
-    values = values[:, [plain_across.index(label) for label in plain_down]]
+    values, labels, down_axis, across_axis = found
     axes = axes_in(heading)
+    if down_name:
+        axes, heading = settled(kind_of_axis(down_name), kind_of_axis(across_name)), f"{down_name} / {across_name}"
     axes = settled(down_axis, across_axis) if axes[0] == "unknown" else axes
-    return table(values, file, labels=plain_down, axes=axes, said=heading, name=name)
+    return table(values, file, labels=labels, axes=axes, said=heading, name=name)
+
+
+def _printed(
+    across: list[str], rows: list[str], whole: bool = False
+) -> tuple[NDArray[np.float64], list[str], Axis, Axis] | None:
+    """(values, labels, what a row is, what a column is) of printed rows, cells cut from the right; None for no matrix.
+
+    `whole`: the head is one text, of which is only asked whether it names the rows' labels in their order.
+    """
+    count = len(rows) if whole else len(across)
+    cut = [row.rsplit(None, count) for row in rows]
+    if len(rows) != count or any(len(cells) != count + 1 for cells in cut):
+        return None
+    values = square([cells[1:] for cells in cut])
+    down, down_axis = _unprefixed([" ".join(cells[0].split()) for cells in cut])
+    if whole:
+        across = down if " ".join(across[0].split()) == " ".join(down) else []
+    across, across_axis = _unprefixed([" ".join(name.split()) for name in across])
+    if values is None or sorted(across) != sorted(down) or len(set(down)) < len(down):
+        return None
+    return values[:, [across.index(label) for label in down]], down, down_axis, across_axis
+
+
+def _short(line: str) -> str:
+    """The line with runs of blanks as two; one that no matrix has is cut."""
+    return re.sub(r"[ \t]{3,}", "  ", line[: 30 * MATRIX_CLASSES])
 
 
 def _unprefixed(labels: Sequence[str]) -> tuple[list[str], Axis]:
@@ -226,41 +249,6 @@ def _dict_of_dicts(value: Mapping) -> tuple[list[str], NDArray[np.float64]] | No
     return None if values is None else (labels, values)
 
 
-def _key_of(names: Sequence[str], wanted: Sequence[str]) -> str | None:
-    return next((name for name in names if name.strip().lower() in wanted), None)
-
-
-def _one_vs_rest(value: Mapping, file: str, name: str) -> OneVsRestTable | None:
-    if not value or not all(isinstance(row, Mapping) for row in value.values()):
-        return None
-    rows = []
-    for label, row in value.items():
-        keys = [_key_of(list(row), wanted) for wanted in _ONE_VS_REST.values()]
-        if None in keys:
-            return None
-        rows.append((label, *(number(row[key]) for key in keys)))
-    return _one_vs_rest_table(rows, file, name)
-
-
-def _one_vs_rest_rows(header: Sequence[str], rows: Sequence[Sequence[str]], file: str) -> OneVsRestTable | None:
-    places = [_key_of(header, wanted) for wanted in _ONE_VS_REST.values()]
-    if None in places or not rows:
-        return None
-    at = [list(header).index(place) for place in places]
-    label_at = next((i for i in range(len(header)) if i not in at), None)
-    if label_at is None or any(len(row) != len(header) for row in rows):
-        return None
-    return _one_vs_rest_table([(row[label_at].strip(), *(number(row[i]) for i in at)) for row in rows], file, "")
-
-
-def _one_vs_rest_table(rows: list[tuple], file: str, name: str) -> OneVsRestTable | None:
-    if any(cell is None or not 0 <= cell < 1e15 or cell != round(cell) for row in rows for cell in row[1:]):
-        return None
-    columns = [np.array(column, dtype=np.int64) for column in list(zip(*rows, strict=True))[1:]]
-    split = split_word(name) or split_word(file.rpartition("/")[2])
-    return OneVsRestTable(file, name, split, tuple(str(row[0]) for row in rows), *columns)
-
-
 def _named_rows(value: list, file: str, name: str) -> MatrixTable | OneVsRestTable | None:
     """A list of objects: one a class with TP, FP, FN, TN, or one a cell with the two classes and a count."""
     if not value or not all(isinstance(row, Mapping) for row in value):
@@ -268,9 +256,9 @@ def _named_rows(value: list, file: str, name: str) -> MatrixTable | OneVsRestTab
     keys = list(value[0])
     if any(list(row) != keys for row in value):
         return None
-    if all(_key_of(keys, wanted) for wanted in _ONE_VS_REST.values()):
+    if all(one_vs_rest.key_of(keys, wanted) for wanted in one_vs_rest.CELLS.values()):
         texts = [["" if cell is None else str(cell) for cell in row.values()] for row in value]
-        return _one_vs_rest_rows(keys, texts, file)
+        return one_vs_rest.from_rows(keys, texts, file)
     return _cells(value, keys, file, name)
 
 

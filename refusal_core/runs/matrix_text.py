@@ -11,8 +11,8 @@ from refusal_core.runs.tables import Axis, Counted
 
 _TRUE = r"true|actual|truth|gold|ground[ _-]?truth|reference|target|real|expected|y_true"
 _PREDICTED = r"pred\w*|guess\w*|model|output|hypothesis|y_pred"
-_ROWS = r"rows?|y|y[ _-]?axis|vertical|axis[ _]?0|index"
-_COLUMNS = r"col(?:umn)?s?|x|x[ _-]?axis|horizontal|axis[ _]?1|header"
+_ROWS = r"rows?|y[ _-]?axis|y|vertical|axis[ _]?0|index"
+_COLUMNS = r"col(?:umn)?s?|x[ _-]?axis|x|horizontal|axis[ _]?1|header"
 _SHARES = re.compile(r"normali[sz]ed?|share|percent|rate", re.I)
 
 

@@ -93,9 +93,8 @@ def read_folder(folder: str, blobs: Iterable[Blob]) -> tuple[list[Artefact], lis
             points[key] = [row for row in rows if row]
         elif kind == "params":
             settings[key] = _param(text.strip())
-        elif kind == "meta.yaml":
-            if found := re.search(r"^run_name:\s*'?(.*?)'?\s*$", text, re.M):
-                name = found[1] or name
+        elif found := re.search(r"^run_name:\s*'?(.*?)'?\s*$", text, re.M) if kind == "meta.yaml" else None:
+            name = found[1] or name
     return [_artefact(file, folder.rpartition("/")[2], name, points, settings)], problems
 
 

@@ -141,9 +141,9 @@ class Scores:
     ) -> Score | None:
         """The first score of that name; a split or data set that is not given may be any."""
         for score in self.scores:
-            if score.metric == metric and score.label == label and split in (None, score.split):
-                if dataset in (None, score.dataset):
-                    return score
+            named = score.metric == metric and score.label == label
+            if named and split in (None, score.split) and dataset in (None, score.dataset):
+                return score
         return None
 
 

@@ -1,4 +1,4 @@
-"""Files become artefacts: strictly one by one, or leniently all of a folder, where one bad file never hides the others."""
+"""Files become artefacts: strictly one by one, or leniently all of a folder, where a bad file hides no good one."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _FOREIGN = (
     (b"\x80", "a pickle, which is never opened"),
     (b"GGUF", "weights"),
 )
+
+_MEANT = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".db", ".sqlite", ".parquet", ".eval")  # of an empty file only
 
 
 def read(path: str | Path) -> list[Artefact]:
@@ -82,6 +84,8 @@ def read_blob(blob: Blob, job: Job | None = None) -> Found:
     """The artefacts of one file. Raises InputError when it is broken, NotOurs when it is no run artefact."""
     head = blob.head()
     if not blob.size:
+        if not blob.name.lower().endswith(_MEANT):
+            raise NotOurs("an empty file")
         raise InputError("it is empty", where=blob.name, fix="copy it again")
     if head.startswith(b"version https://git-lfs"):
         what = "it is a Git LFS pointer: the content was not downloaded"

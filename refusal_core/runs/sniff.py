@@ -44,14 +44,14 @@ def read_text(text: str, file: str, job: Job | None = None) -> Found:
             tables += matrices.from_text(text, file)
         if tables:
             return [_table(table, file, "report or matrix as text") for table in tables], []
-    if (found := _csv(text, file, job)) is not None:
-        return found
     if "{'" in text:
         rows = log_rows.console_rows(text)
         few = list(islice(rows, _FEW))
         if any("loss" in key for _, row in few for key in row):
             artefact, problems = log_rows.read_json_log(chain(few, rows), file, "console log")
             return [artefact], problems
+    if (found := _csv(text, file, job)) is not None:
+        return found
     raise NotOurs("text without a report, matrix, table or log")
 
 

@@ -26,7 +26,8 @@ def read_state(text: str, file: str, job: Job | None = None) -> tuple[Artefact, 
     values = members.values
     if members.fault and "log_history" not in values:
         raise InputError(f"it is {members.fault}", where=file, fix="copy it again, or take another checkpoint's state")
-    if not isinstance(values.get("log_history"), int) or ("global_step" not in values and not members.fault):
+    known = "global_step" in values or members.fault or log.last_step is not None
+    if not isinstance(values.get("log_history"), int) or not known:
         raise InputError(
             "it is a trainer state of another program",
             where=file,

@@ -50,7 +50,7 @@ class ReportTable:
     def average(self, name: str) -> ReportRow | None:
         """The row "macro avg", "weighted avg" or "micro avg"; `name` with or without " avg"."""
         wanted = name.removesuffix(" avg")
-        return next((row for row in self.averages if row.label.removesuffix(" avg") == wanted), None)
+        return next((row for row in self.averages if row.label.lower().removesuffix(" avg") == wanted), None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,8 @@ class _Run:
     settings: dict[str, object] = field(default_factory=dict)
     tables: list[tuple[str, object]] = field(default_factory=list)
     alerts: list[str] = field(default_factory=list)
-    counts_rows: bool = False
+    last_step: float | None = None
+    """The last train/global_step, in a store that the Trainer wrote."""
 
 
 class _Runs:
@@ -73,8 +74,10 @@ class _Runs:
                 row[name_] = value
         if not row:
             return
-        if _STEP in row:
-            run.counts_rows = True
+        if (true_step := number(row.get(_STEP))) is not None:
+            run.last_step = true_step
+        elif run.last_step is not None:  # `step` counts rows in this store
+            row["step"] = run.last_step
         elif step is not None:
             row["step"] = step
         row["timestamp"] = time
