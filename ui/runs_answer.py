@@ -69,15 +69,20 @@ def draw_curves(reading: Reading, runs: Sequence[Run]) -> None:
     _controls(found, axes)
     chosen = picked_panels(found)
     smoothing, log, axis = float(value("smoothing")), bool(value("log")), value("axis")
+    between = (value("from"), value("to"))
     columns = st.columns(2, gap="medium") if len(chosen) > 1 else [st.container()]
     for place, panel in enumerate(chosen):
-        asked = (tuple(run.name for run in runs), panel, axis, smoothing, log)
-        drawing = reading.once(asked, lambda p=panel: view.draw(runs, p, axis=axis, smoothing=smoothing, log=log))
+        asked = (tuple(run.name for run in runs), panel, axis, smoothing, log, between)
+        options = {"axis": axis, "smoothing": smoothing, "log": log, "between": between}
+        drawing = reading.once(asked, lambda p=panel, o=options: view.draw(runs, p, **o))
         with columns[place % len(columns)]:
-            _curve(drawing, log=log)
+            if drawing.lines:
+                zoomable(plots.curves(drawing, log=log, between=between), key=f"runs_curve_{panel.key}")
+            for sentence in drawing.left_out:
+                show.text(f"{panel.title}: {sentence}")
     st.markdown(
-        ":small[:gray[Drag in a figure to zoom, double-click for the whole. × is a value that is no number, "
-        "▲ an infinite one; a faint line is raw, or was replaced by a resume.]]"
+        ":small[:gray[Drag in a figure to zoom, double-click for the whole; From and To do the same for all of them. "
+        "× is a value that is no number, ▲ an infinite one; a faint line is raw, or was replaced by a resume.]]"
     )
 
 
@@ -85,20 +90,16 @@ def _controls(found: Sequence[view.Panel], axes: Sequence[view.XAxis]) -> None:
     titles = {panel.key: panel.title for panel in found}
     st.session_state[key("panels")] = [panel.key for panel in picked_panels(found)]
     choose("axis", axes)
-    metrics, axis, smooth, log = st.columns([5, 3, 2, 2], vertical_alignment="bottom")
-    metrics.multiselect("Metrics", list(titles), format_func=titles.get, key=key("panels"), persist_state="session")
+    st.multiselect("Metrics", list(titles), format_func=titles.get, key=key("panels"), persist_state="session")
+    axis, start, end, smooth, log = st.columns([5, 3, 3, 3, 3], vertical_alignment="bottom")
+    ends = {"step": 1.0, "format": "%g", "persist_state": "session", "placeholder": "all"}
+    start.number_input("From", value=None, key=key("from"), **ends)
+    end.number_input("To", value=None, key=key("to"), **ends)
     axis.segmented_control("Along", axes, key=key("axis"), persist_state="session", required=True)
     smooth.number_input(
         "Smoothing", 0.0, MOST_SMOOTHING, step=0.1, format="%g", key=key("smoothing"), persist_state="session"
     )
     log.toggle("Log scale", key=key("log"), persist_state="session")
-
-
-def _curve(drawing: view.Drawing, *, log: bool) -> None:
-    if drawing.lines:
-        zoomable(plots.curves(drawing, log=log), key=f"runs_curve_{drawing.panel.key}")
-    for sentence in drawing.left_out:
-        show.text(f"{drawing.panel.title}: {sentence}")
 
 
 def zoomable(drawn: tuple, *, key: str) -> None:

@@ -25,6 +25,7 @@ from refusal_core.runs.view_classes import (
 from ui import runs as logic
 from ui import show
 from ui.runs import Reading
+from ui.runs_compare import leading
 from ui.runs_state import choose, key, value
 
 CELLS = ("counts", "row shares", "column shares")
@@ -40,7 +41,7 @@ def evaluations_of(reading: Reading) -> Mapping[str, Evaluation]:
 
 def default_evaluation(reading: Reading, found: Mapping[str, Evaluation]) -> str | None:
     """Of the best checkpoint when there is one, of the test split, as it is; else the first."""
-    best = {(run.name, run.best.checkpoint) for run in reading.runs if run.best}
+    best = {(run.name, run.best.checkpoint) for run in reading.runs if run.best} or leading(reading)
 
     def rank(one: Evaluation) -> tuple:
         return ((one.run, one.checkpoint) not in best, bool(one.variant), one.split not in ("", "test"))
@@ -111,9 +112,9 @@ def _scores(table: ClassTable) -> None:
     rows += [
         {
             "class": one.name,
-            "precision": _plain(one.precision),
-            "recall": _plain(one.recall),
-            "F1": _plain(one.f1),
+            "precision": _cell(one.precision),
+            "recall": _cell(one.recall),
+            "F1": _cell(one.f1),
             "support": one.n,
             "predicted": None,
         }
@@ -122,16 +123,12 @@ def _scores(table: ClassTable) -> None:
     listed = "; ".join(
         f"{r['class']} precision {r['precision']}, recall {r['recall']}, F1 {r['F1']}" for r in rows[:40]
     )
-    st.dataframe(rows, hide_index=True, key="runs_classes", alt=f"Scores of each class: {listed}.")
+    st.dataframe(rows, hide_index=True, key="runs_classes", placeholder="", alt=f"Scores of each class: {listed}.")
     show.sentence(":small[:gray[{how} – is undefined or not stated.]]", how=table.how)
 
 
 def _cell(rate: Rate) -> str:
     return "–" if rate.value is None else without_n(rate) if rate.interval else f"{rate.value:.4f}"
-
-
-def _plain(score: float | None) -> str:
-    return "–" if score is None else f"{score:.4f}"
 
 
 def _matrix(reading: Reading, one: Evaluation, matrix: Matrix, found: Mapping[str, Evaluation]) -> None:

@@ -14,7 +14,7 @@ from refusal_core.runs.view import spoken
 from refusal_core.runs.view_compare import COMPARED, Candidate, Entry, SideBySide
 from ui import show
 from ui.runs import Reading
-from ui.runs_state import choose, key
+from ui.runs_state import choose, key, value
 
 SETTINGS_SHOWN, IDS_SHOWN, RUNS_COMPARED = 60, 200, 8
 NO_COMPARISON = "No file here scores a checkpoint: add eval_results.json, a report, a matrix or predictions.jsonl."
@@ -53,11 +53,22 @@ def default_baseline(found: Sequence[Candidate], metric: str) -> str:
     return found[0].key
 
 
+def leading(reading: Reading) -> set[tuple[str, str]]:
+    """Run and checkpoint with the best value of the first metric that there is; none without."""
+    found = candidates_of(reading)
+    metrics = view_compare.offered(found)
+    if not metrics:
+        return set()
+    table = _computed(reading, metrics[0], default_baseline(found, metrics[0]))
+    return set() if table.best is None else {(found[table.best].run, found[table.best].checkpoint)}
+
+
 def compared(reading: Reading) -> SideBySide:
     """The comparison that is chosen, computed once."""
-    from ui.runs_state import value
+    return _computed(reading, value("metric"), value("baseline"))
 
-    metric, baseline = value("metric"), value("baseline")
+
+def _computed(reading: Reading, metric: str, baseline: str) -> SideBySide:
     make = lambda: view_compare.side_by_side(candidates_of(reading), metric, baseline)  # noqa: E731
     return reading.once(("side by side", metric, baseline), make)
 
@@ -83,6 +94,7 @@ def _table(table: SideBySide) -> None:
         rows,
         hide_index=True,
         key="runs_side_by_side",
+        placeholder="",
         column_config={
             "worse": st.column_config.NumberColumn(help="Items that went from right to wrong", width="small"),
             "better": st.column_config.NumberColumn(help="Items that went from wrong to right", width="small"),

@@ -15,6 +15,7 @@ from ui import cache, runs, show
 from ui.runs import Reading, Source
 from ui.runs_state import PENDING, PROBLEM, SHOWN, key, open_view
 
+SAMPLE_LABELS = {"starter": "**The starter’s training**", "card": "**A published card**"}
 FOLLOW_SECONDS = 5.0
 QUICK_SECONDS = 0.4  # reading that is shorter needs no progress
 
@@ -23,9 +24,10 @@ def draw(*, demo: bool) -> None:
     """The three ways in."""
     left, middle, right = st.columns([3, 4, 4], vertical_alignment="top")
     with left:
+        st.markdown("Samples")
         for sample in samples():
             st.button(
-                "**Use the starter’s own run**" if sample.key == "starter" else "**Use a published card’s figures**",
+                SAMPLE_LABELS[sample.key],
                 on_click=_ask,
                 args=(lambda chosen=sample.key: runs.sample_source(chosen),),
                 key=f"runs_sample_{sample.key}",

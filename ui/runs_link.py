@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ class View:
     axis: str = ""
     smoothing: float = 0.0
     log: bool = False
+    start: float | None = None
+    end: float | None = None
     tab: str = ""
     metric: str = ""
     baseline: str = ""
@@ -39,6 +42,8 @@ def to_params(token: str, view: View) -> dict[str, str]:
         "x": view.axis if view.axis != AXES[0] else "",
         "smooth": f"{view.smoothing:g}" if view.smoothing else "",
         "log": "1" if view.log else "",
+        "from": "" if view.start is None else f"{view.start:g}",
+        "to": "" if view.end is None else f"{view.end:g}",
         "tab": view.tab,
         "by": view.metric,
         "baseline": view.baseline,
@@ -66,6 +71,7 @@ def from_params(params: Mapping[str, str]) -> tuple[str | None, View, list[str]]
     if axis and axis not in AXES:
         axis = ""
         ignored.append("The link's axis cannot be used; it is the step.")
+    start, end = _number(params.get("from")), _number(params.get("to"))
     cell = tuple(params.get("cell", "").split("\n"))
     view = View(
         runs=tuple(filter(None, params.get("show", "").split("\n"))),
@@ -73,6 +79,8 @@ def from_params(params: Mapping[str, str]) -> tuple[str | None, View, list[str]]
         axis=axis,
         smoothing=smoothing,
         log=params.get("log") == "1",
+        start=start,
+        end=end,
         tab=params.get("tab", ""),
         metric=params.get("by", ""),
         baseline=params.get("baseline", ""),
@@ -81,3 +89,11 @@ def from_params(params: Mapping[str, str]) -> tuple[str | None, View, list[str]]
         cell=cell if len(cell) == 2 else None,
     )
     return token, view, ignored
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None

@@ -59,6 +59,7 @@ def take_link(reading: Reading) -> None:
     for name, found in given.items():
         if found:
             st.session_state[key(name)] = found
+    st.session_state[key("from")], st.session_state[key("to")] = view.start, view.end
     if view.panels:
         st.session_state[key("panels")] = list(view.panels)
     if view.cell:
@@ -86,6 +87,8 @@ def view_of() -> View:
         axis=value("axis") or "",
         smoothing=float(value("smoothing")),
         log=bool(value("log")),
+        start=value("from"),
+        end=value("to"),
         tab=value("tab") or "",
         metric=value("metric") or "",
         baseline=value("baseline") or "",

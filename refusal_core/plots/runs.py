@@ -24,8 +24,10 @@ DOTS_UP_TO = 60  # points of an evaluation that are drawn one by one
 NOT_A_NUMBER, INFINITE = 0.04, 0.96  # heights of the marks, as a part of the figure
 
 
-def curves(drawing: Drawing, *, log: bool = False) -> tuple[Figure, str]:
-    """Lines of one metric over the training, with what is no number as marks at the edge."""
+def curves(
+    drawing: Drawing, *, log: bool = False, between: tuple[float | None, float | None] = (None, None)
+) -> tuple[Figure, str]:
+    """Lines of one metric over the training, with what is no number as marks at the edge; `between` are ends of x."""
     from plotly import graph_objects as go
 
     figure = go.Figure()
@@ -46,7 +48,21 @@ def curves(drawing: Drawing, *, log: bool = False) -> tuple[Figure, str]:
     )
     figure.update_xaxes(title=_x_title(drawing), zeroline=False, fixedrange=False)
     figure.update_layout(yaxis={"title": drawing.panel.title, "type": "log" if log else "linear", "fixedrange": False})
+    if between != (None, None):
+        figure.update_xaxes(range=list(between))
+    if level := _flat(drawing):
+        figure.update_layout(yaxis_range=level if not log else None)
     return figure, _alt(drawing, names)
+
+
+def _flat(drawing: Drawing) -> list[float] | None:
+    """Room around values that are one but for rounding, which would fill the figure otherwise."""
+    finite = [line.y[np.isfinite(line.y)] for line in drawing.lines]
+    values = np.concatenate(finite) if finite else np.empty(0)
+    if not len(values) or np.ptp(values) > 1e-9 * np.abs(values).max():
+        return None
+    middle = float(values[0])
+    return [middle - (abs(middle) or 1.0) / 2, middle + (abs(middle) or 1.0) / 2]
 
 
 def _draw_line(figure: Figure, line: Line, name: str, colour: str, *, many_runs: bool) -> None:

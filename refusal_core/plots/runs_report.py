@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from refusal_core.errors import InputError, one_line
-from refusal_core.metrics.intervals import format_rate
+from refusal_core.metrics.intervals import Rate, format_rate
 from refusal_core.plots.batch_report import without_n
 from refusal_core.plots.html import Banner, Chart, Code, Lead, Part, Section, Table, html_report
 from refusal_core.plots.svg import Line as SvgLine
@@ -130,11 +130,8 @@ def _evaluation(one: Evaluation) -> Iterator[Part]:
         return
     if table.accuracy is not None:
         yield f"Accuracy {format_rate(table.accuracy)}."
-    rows = [
-        (r.label, *(without_n(s) if s.interval else _number(s.value) for s in (r.precision, r.recall, r.f1)), r.support)
-        for r in table.rows[:ROWS]
-    ]
-    rows += [(a.name, _number(a.precision), _number(a.recall), _number(a.f1), a.n) for a in table.averages]
+    rows = [(r.label, *(_rate(s) for s in (r.precision, r.recall, r.f1)), r.support) for r in table.rows[:ROWS]]
+    rows += [(a.name, *(_rate(s) for s in (a.precision, a.recall, a.f1)), a.n) for a in table.averages]
     yield Table(("class", "precision", "recall", "F1", "support"), rows, caption=table.how)
     if matrix is not None and len(matrix.labels) <= MATRIX_CLASSES:
         cells = [(label, *(int(n) for n in row)) for label, row in zip(matrix.labels, matrix.counts, strict=True)]
@@ -172,6 +169,10 @@ def _problems(report: Report) -> Iterator[Part]:
 
 def _versions() -> Part:
     return Table(("package", "version"), list(versions(PACKAGES).items()))
+
+
+def _rate(rate: Rate) -> str:
+    return without_n(rate) if rate.interval else _number(rate.value)
 
 
 def _number(value: float | None) -> str:

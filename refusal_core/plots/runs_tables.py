@@ -47,7 +47,7 @@ def differences(table: SideBySide) -> tuple[Figure, str]:
     theme.dress(figure, height=AXIS + ROW * max(1, len(shown)))
     figure.add_vline(x=0, line={"color": GREY, "width": 1.5, "dash": "dash"})
     title = f"difference in {spoken(table.metric)} from {theme.plain(table.baseline.name, 40)}, above 0 is better"
-    figure.update_xaxes(title=title, zeroline=False)
+    figure.update_xaxes(title=title, zeroline=False, range=_with_room(shown))
     _name_rows(figure, names)
     listed = "; ".join(f"{one.name} {_said(entry)}" for one, entry in shown)
     more = f" {len(known) - len(shown)} more are in the table." if len(known) > len(shown) else ""
@@ -160,6 +160,17 @@ def _most_telling(known: list[tuple[Candidate, Entry]], table: SideBySide) -> li
         return known
     kept = {one.key for one, _ in sorted(known, key=lambda pair: -pair[1].difference)[:ROWS_SHOWN]}
     return [pair for pair in known if pair[0].key in kept]
+
+
+def _with_room(shown: Sequence[tuple[Candidate, Entry]]) -> list[float]:
+    """Ends of the axis: all values and intervals, 0, and some room."""
+    numbers = [0.0]
+    for _, entry in shown:
+        interval = entry.compared.interval if entry.compared else None
+        numbers += [entry.difference, *((interval.low, interval.high) if interval else ())]
+    low, high = min(numbers), max(numbers)
+    room = 0.06 * ((high - low) or 1.0)
+    return [low - room, high + room]
 
 
 def _said(entry: Entry) -> str:

@@ -145,12 +145,14 @@ def draw(
     axis: XAxis = "step",
     smoothing: float = 0.0,
     log: bool = False,
+    between: tuple[float | None, float | None] = (None, None),
     points: int = POINTS_OF_FIGURE,
 ) -> Drawing:
     """The curves of `panel` of all `runs` over one axis.
 
     `smoothing` is 0 (none) to below 1; with `log` what is not above 0 breaks the line and is counted. Times are of each
-    run's own start, in the unit that suits the longest.
+    run's own start, in the unit that suits the longest. `between` is the part of the axis that is wanted: a line is
+    thinned within it, so that a closer look shows more.
     """
     chosen, left_out = _curves(runs, panel, axis)
     scale, unit = _time_unit(runs) if axis == "time" else (1.0, axis)
@@ -158,7 +160,7 @@ def draw(
     lines, hidden = [], 0
     for place, run, curve in chosen:
         start = _start(run) if axis == "time" else 0.0
-        line, not_positive = _line(run, place, curve, axis, start, scale, smoothing, log, room)
+        line, not_positive = _line(run, place, curve, axis, start, scale, smoothing, log, between, room)
         lines.append(line)
         hidden += not_positive
     if hidden:
@@ -167,19 +169,33 @@ def draw(
 
 
 def _line(
-    run: Run, place: int, curve: Curve, axis: XAxis, start: float, scale: float, smoothing: float, log: bool, room: int
+    run: Run,
+    place: int,
+    curve: Curve,
+    axis: XAxis,
+    start: float,
+    scale: float,
+    smoothing: float,
+    log: bool,
+    between: tuple[float | None, float | None],
+    room: int,
 ) -> tuple[Line, int]:
     x = (_numbers(curve, axis) - start) / scale
     placed = np.isfinite(x)
     current = np.flatnonzero(placed & ~curve.superseded)
     current = current[np.argsort(x[current], kind="stable")]
     at, values = x[current], curve.values[current]
-    marks = [
-        _marks(at[which]) for which in (np.isnan(values), np.isposinf(values), np.isneginf(values))
-    ]  # fmt: skip
     drawable = np.isfinite(values) & (values > 0 if log else True)
     raw = np.where(drawable, values, np.nan)
     smooth = smoothed(raw, smoothing) if smoothing else None
+    low, high = (np.inf * side if end is None else end for end, side in zip(between, (-1, 1), strict=True))
+    first, last = np.searchsorted(at, low, side="left"), np.searchsorted(at, high, side="right")
+    part = slice(max(0, first - 1), last + 1)  # a neighbour on each side, so that the line goes to the edge
+    at, values, raw, drawable = at[part], values[part], raw[part], drawable[part]
+    smooth = None if smooth is None else smooth[part]
+    marks = [
+        _marks(at[which]) for which in (np.isnan(values), np.isposinf(values), np.isneginf(values))
+    ]  # fmt: skip
     kept = thin([raw] if smooth is None else [raw, smooth], room)
     kept = kept[drawable[kept]]
     line_x, line_y, line_smooth, alone = broken(at, raw, smooth, drawable, kept)
@@ -198,7 +214,7 @@ def _line(
             tails=tuple(_tails(curve, x, placed, log, room)),
             resumed=tuple(_resumed(run, curve, x)),
             best=_best(run, curve, x, log),
-            rows=len(current),
+            rows=len(at),
         ),
         int((np.isfinite(values) & ~drawable).sum()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from refusal_core.errors import InputError
 from refusal_core.metrics.intervals import Rate, f1_rate, rate
 from refusal_core.metrics.items import Items
+from refusal_core.metrics.metric import Metric
 from refusal_core.metrics.report import report_from_matrix
-from refusal_core.runs.model import Checkpoint, Run
+from refusal_core.metrics.scores import score, score_matrix, scores_by_class
+from refusal_core.runs.model import Run
 from refusal_core.runs.predictions import Predictions, variants_of
 from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportRow, ReportTable, Table
 
@@ -75,9 +77,9 @@ class AverageRow:
     """One average as the file states it, or as it was computed."""
 
     name: str
-    precision: float | None
-    recall: float | None
-    f1: float | None
+    precision: Rate
+    recall: Rate
+    f1: Rate
     n: int | None
 
 
@@ -131,6 +133,8 @@ def matrix_of(evaluation: Evaluation, rows: Rows | None = None) -> Matrix | None
 
 def class_table(evaluation: Evaluation, rows: Rows | None = None) -> ClassTable | None:
     """Scores of each class; None where the file has only shares, or its axes are unknown and `rows` is not said."""
+    if evaluation.predictions is not None and (items := items_of(evaluation)).clustered:
+        return _from_clusters(items)
     if matrix := matrix_of(evaluation, rows):
         return _from_matrix(matrix)
     if isinstance(evaluation.table, ReportTable):
@@ -181,19 +185,53 @@ def _of_part(
 def _from_matrix(matrix: Matrix) -> ClassTable:
     found = report_from_matrix(matrix.counts, matrix.labels)
     rows = tuple(ClassRow(c.label, c.precision, c.recall, c.f1, c.support, c.predicted) for c in found.classes)
-    kept, zero, weighted = found.macro_where_defined, found.macro, found.weighted
-    averages = [AverageRow("macro, 0/0 left out", kept.precision, kept.recall, kept.f1, found.n)]
-    if found.undefined_as_zero:
-        averages.append(AverageRow("macro, 0/0 as 0", zero.precision, zero.recall, zero.f1, found.n))
-    averages.append(AverageRow("weighted, 0/0 as 0", weighted.precision, weighted.recall, weighted.f1, found.n))
-    how = "95% intervals from the counts: Wilson's for precision and recall, and the one for F1 that follows from it."
-    return ClassTable(rows, tuple(averages), found.accuracy, how)
+    averages = _averages(
+        lambda metric: score_matrix(matrix.counts, matrix.labels, metric), found.n, bool(found.undefined_as_zero)
+    )
+    how = (
+        "95% intervals: Wilson's for precision and recall, the one for F1 that follows from it, and a bootstrap of the "
+        "items for averages."
+    )
+    return ClassTable(rows, averages, found.accuracy, how)
+
+
+def _from_clusters(items: Items) -> ClassTable:
+    """Of items that belong together: every interval is of clusters drawn as a whole."""
+    found = report_from_matrix(items.matrix, items.labels)
+    by_class = {name: scores_by_class(items, name) for name in ("precision", "recall", "f1")}
+    rows = tuple(
+        ClassRow(c.label, *(by_class[name][c.label] for name in by_class), c.support, c.predicted)
+        for c in found.classes
+    )
+    averages = _averages(lambda metric: score(items, metric), found.n, bool(found.undefined_as_zero))
+    how = "95% intervals from a bootstrap of the groups that the items belong to, each drawn as a whole."
+    return ClassTable(rows, averages, score(items, Metric("accuracy")), how)
+
+
+def _averages(measure: Callable[[Metric], Rate], n: int, undefined: bool) -> tuple[AverageRow, ...]:
+    """Macro and weighted means, with 0/0 left out, and where there is 0/0 the macro mean with it as 0 too."""
+    kinds = [("macro", "macro", "undefined"), ("weighted", "weighted", "undefined")]
+    if undefined:
+        kinds[0:1] = [("macro, 0/0 left out", "macro", "undefined"), ("macro, 0/0 as 0", "macro", 0)]
+        kinds[-1] = ("weighted, 0/0 left out", "weighted", "undefined")
+    return tuple(
+        AverageRow(
+            name,
+            *(measure(Metric(s, average=a, zero_division=rule)) for s in ("precision", "recall", "f1")),
+            n,
+        )
+        for name, a, rule in kinds
+    )
 
 
 def _from_report(table: ReportTable) -> ClassTable:
     rows = tuple(_counted(row, table.digits) for row in table.classes)
     averages = tuple(
-        AverageRow(row.label, row.precision, row.recall, row.f1, None if row.support is None else round(row.support))
+        AverageRow(
+            row.label,
+            *(Rate(v, round(row.support or 0), None) for v in (row.precision, row.recall, row.f1)),
+            None if row.support is None else round(row.support),
+        )
         for row in table.averages
     )
     with_counts = sum(row.recall.interval is not None for row in rows)
@@ -251,8 +289,3 @@ def _from_one_vs_rest(table: OneVsRestTable) -> ClassTable:
 
 def _whole(values: NDArray[np.float64]) -> bool:
     return bool(np.isfinite(values).all() and (values >= 0).all() and (values == np.round(values)).all())
-
-
-def checkpoint_of(run: Run, name: str) -> Checkpoint | None:
-    """The run's checkpoint of that name."""
-    return next((one for one in run.checkpoints if one.name == name), None)
