@@ -23,7 +23,12 @@ def make_run(folder: Path, *, seed: int = 0, learning_rate: float = 2e-5, broken
         loss = 1.6 * math.exp(-step / 120) + 0.02 * rng.normal()
         bad = broken and step in (150, 160)
         rows.append(
-            {"step": step, "epoch": step / 100, "loss": math.nan if bad else loss, "grad_norm": math.inf if bad else 1.0}
+            {
+                "step": step,
+                "epoch": step / 100,
+                "loss": math.nan if bad else loss,
+                "grad_norm": math.inf if bad else 1.0,
+            }
             | {"learning_rate": learning_rate * (1 - step / 300)}
         )
         if step in STEPS:
