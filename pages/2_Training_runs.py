@@ -80,8 +80,8 @@ def _draw(reading: Reading, shared: Shared) -> None:
         if tab.open:  # only what is seen is computed
             with tab:
                 drawers[name]()
-    if not (reading.source.kind == UPLOAD and shared.demo):
-        app_state.put_in_address(runs_files.params(reading))
+    # In the demo a link must not show one visitor's files to another.
+    app_state.put_in_address({} if reading.source.kind == UPLOAD and shared.demo else runs_files.params(reading))
 
 
 frame("runs", page)

@@ -6,6 +6,7 @@ Imports no streamlit.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import secrets
 import shlex
@@ -214,4 +215,6 @@ def _near(folder: Path) -> str:
 
 def _values(values: Sequence[float]) -> list[object]:
     """Numbers, and words for what is none: an empty cell would hide it."""
-    return [v if v - v == 0 else ("NaN" if v != v else "Infinity" if v > 0 else "minus Infinity") for v in values]
+    return [
+        v if math.isfinite(v) else "NaN" if math.isnan(v) else "Infinity" if v > 0 else "minus Infinity" for v in values
+    ]
