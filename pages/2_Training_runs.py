@@ -20,10 +20,6 @@ from ui.frame import Shared, frame
 from ui.runs import UPLOAD, Reading
 from ui.runs_state import LINKED, PROBLEM, SHOWN, choose, key, picked, take_link
 
-CHECKPOINTS, CLASSES, CALIBRATION, SETTINGS, RESULTS, DOWNLOADS, LINK = (
-    "Checkpoints", "Classes", "Calibration", "Settings", "Other results", "Downloads", "Link",
-)  # fmt: skip
-
 
 def page(shared: Shared) -> None:
     if shared.params:
@@ -62,24 +58,25 @@ def _draw(reading: Reading, shared: Shared) -> None:
     runs_answer.pick_runs(reading)
     runs = picked(reading)
     runs_answer.draw_curves(reading, runs)
-    names = [CHECKPOINTS, CLASSES, CALIBRATION, SETTINGS, DOWNLOADS, LINK]
-    if runs_files.results_of(reading):
-        names.insert(4, RESULTS)
-    choose("tab", names)
-    tabs = dict(zip(names, st.tabs(names, key=key("tab"), on_change="rerun"), strict=True))
     drawers = {
-        CHECKPOINTS: lambda: runs_compare.draw_checkpoints(reading),
-        CLASSES: lambda: runs_classes.draw(reading),
-        CALIBRATION: lambda: runs_calibration.draw(reading),
-        SETTINGS: lambda: runs_compare.draw_settings(runs),
-        RESULTS: lambda: runs_files.draw_results(reading),
-        DOWNLOADS: lambda: runs_files.draw_downloads(reading),
-        LINK: lambda: runs_files.draw_link(reading, demo=shared.demo),
+        "Checkpoints": lambda: runs_compare.draw_checkpoints(reading),
+        "Classes": lambda: runs_classes.draw(reading),
+        "Calibration": lambda: runs_calibration.draw(reading),
+        "Settings": lambda: runs_compare.draw_settings(runs),
+        "Other results": lambda: runs_files.draw_results(reading),
+        "Downloads": lambda: runs_files.draw_downloads(reading),
+        "Link": lambda: runs_files.draw_link(reading, demo=shared.demo),
     }
-    for name, tab in tabs.items():
+    choose("tab", list(drawers))
+    tabs = st.tabs(
+        ["Checkpoints", "Classes", "Calibration", "Settings", "Other results", "Downloads", "Link"],
+        key=key("tab"),
+        on_change="rerun",
+    )
+    for tab, draw in zip(tabs, drawers.values(), strict=True):
         if tab.open:  # only what is seen is computed
             with tab:
-                drawers[name]()
+                draw()
     # In the demo a link must not show one visitor's files to another.
     app_state.put_in_address({} if reading.source.kind == UPLOAD and shared.demo else runs_files.params(reading))
 

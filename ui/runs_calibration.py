@@ -14,7 +14,6 @@ from ui.runs import Reading
 from ui.runs_classes import default_evaluation, evaluations_of
 from ui.runs_state import choose, key, value
 
-NOTHING = "No predictions with probabilities are here: predictions.jsonl beside a checkpoint would show calibration."
 EVERY = "all classes"
 
 
@@ -24,7 +23,9 @@ def draw(reading: Reading) -> None:
         k: e for k, e in evaluations_of(reading).items() if e.predictions and e.predictions.probabilities is not None
     }
     if not found:
-        st.markdown(NOTHING)
+        st.markdown(
+            "No predictions with probabilities are here: predictions.jsonl beside a checkpoint would show calibration."
+        )
         return
     choose("calibrated", list(found), default_evaluation(reading, found))
     chosen = st.selectbox(

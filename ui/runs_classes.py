@@ -31,7 +31,6 @@ from ui.runs_state import choose, key, value
 CELLS = ("counts", "row shares", "column shares")
 TEXT_SHOWN = 160  # characters of a prompt or response in the table
 NONE = "no difference"
-NOTHING = "No file here scores by class: add a classification report, a confusion matrix, or predictions.jsonl."
 
 
 def evaluations_of(reading: Reading) -> Mapping[str, Evaluation]:
@@ -53,7 +52,9 @@ def draw(reading: Reading) -> None:
     """The choice of an evaluation, its table and its matrix."""
     found = evaluations_of(reading)
     if not found:
-        st.markdown(NOTHING)
+        st.markdown(
+            "No file here scores by class: add a classification report, a confusion matrix, or predictions.jsonl."
+        )
         return
     choose("evaluation", list(found), default_evaluation(reading, found))
     chosen = st.selectbox(
@@ -68,9 +69,10 @@ def draw(reading: Reading) -> None:
         show.problem("This evaluation cannot be scored", str(error))
         return
     if table is None:
-        st.markdown(
-            "Say above what the rows are." if one.axes_unknown else "The file has shares only: no counts, no intervals."
-        )
+        if one.axes_unknown:
+            st.markdown("Say above what the rows are.")
+        else:
+            st.markdown("The file has shares only: no counts, so no intervals and no scores.")
         return
     _scores(table)
     if matrix is None:

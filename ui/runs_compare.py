@@ -17,7 +17,6 @@ from ui.runs import Reading
 from ui.runs_state import choose, key, value
 
 SETTINGS_SHOWN, IDS_SHOWN, RUNS_COMPARED = 60, 200, 8
-NO_COMPARISON = "No file here scores a checkpoint: add eval_results.json, a report, a matrix or predictions.jsonl."
 
 
 def candidates_of(reading: Reading) -> tuple[Candidate, ...]:
@@ -29,7 +28,7 @@ def draw_checkpoints(reading: Reading) -> None:
     found = candidates_of(reading)
     metrics = view_compare.offered(found)
     if not metrics:
-        st.markdown(NO_COMPARISON)
+        st.markdown("No file here scores a checkpoint: add eval_results.json, a report, a matrix or predictions.jsonl.")
         return
     names = {one.key: one.name for one in found}
     left, right = st.columns(2)

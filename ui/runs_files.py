@@ -29,7 +29,10 @@ def results_of(reading: Reading) -> list[ResultsTable]:
 
 def draw_results(reading: Reading) -> None:
     """Metric, value, n and status of promptfoo, Inspect, lm-eval and home-made results, and of evaluations by file."""
-    for place, table in enumerate(results_of(reading)):
+    found = results_of(reading)
+    if not found:
+        st.markdown("No results of promptfoo, Inspect, lm-eval or another tool are among these files.")
+    for place, table in enumerate(found):
         show.text(f"{table.file}: {table.tool}, {table.status}" + (f", {table.name}" if table.name else ""))
         if table.facts:
             show.text("  ".join(f"{name}: {fact}" for name, fact in list(table.facts.items())[:8]))

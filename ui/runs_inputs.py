@@ -15,7 +15,6 @@ from ui import cache, runs, show
 from ui.runs import Reading, Source
 from ui.runs_state import PENDING, PROBLEM, SHOWN, key, open_view
 
-SAMPLE_LABELS = {"starter": "**The starter’s training**", "card": "**A published card**"}
 FOLLOW_SECONDS = 5.0
 QUICK_SECONDS = 0.4  # reading that is shorter needs no progress
 
@@ -25,13 +24,11 @@ def draw(*, demo: bool) -> None:
     left, middle, right = st.columns([3, 4, 4], vertical_alignment="top")
     with left:
         st.markdown("Samples")
-        for sample in samples():
-            st.button(
-                SAMPLE_LABELS[sample.key],
-                on_click=_ask,
-                args=(lambda chosen=sample.key: runs.sample_source(chosen),),
-                key=f"runs_sample_{sample.key}",
-            )
+        there = {sample.key for sample in samples()}
+        if "starter" in there:
+            st.button("**The starter’s training**", on_click=_ask_sample, args=("starter",), key="runs_sample_starter")
+        if "card" in there:
+            st.button("**A published card**", on_click=_ask_sample, args=("card",), key="runs_sample_card")
     with middle:
         st.file_uploader(
             "Upload files of a run, or a zip of its folder",
@@ -147,6 +144,10 @@ def _uploaded(demo: bool) -> None:
         return runs.upload_source([(file.name, file.getvalue()) for file in files])
 
     _ask(source)
+
+
+def _ask_sample(name: str) -> None:
+    _ask(lambda: runs.sample_source(name))
 
 
 def _ask(make: Callable[[], Source | None]) -> None:

@@ -30,7 +30,7 @@ MARKDOWN = {
 HELPERS = {"sentence", "headline", "problem", "download"}
 # Literals of ui/frame.py and ui/batch_inputs.py.
 OWN_TABLE = {"page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]"}
-NO_STREAMLIT = ("checkpoints.py", "playground.py", "batch.py", "batches.py")
+NO_STREAMLIT = ("checkpoints.py", "playground.py", "batch.py", "batches.py", "runs.py", "runs_link.py")
 BANNED = {"html", "write", "write_stream", "components", "json", "help", "exception"}
 
 
