@@ -9,6 +9,7 @@ from refusal_core.commands import terminal
 from refusal_core.errors import one_line
 from refusal_core.reports import to_json
 from refusal_core.runs.discover import discover
+from refusal_core.runs.findings import findings_of
 from refusal_core.runs.json_form import to_json as as_json
 from refusal_core.runs.model import Curve, Finding, Problem, Run, Scores
 from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportTable, ResultsTable, Table
@@ -32,11 +33,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(summary(runs, problems, found)))
     return 0
-
-
-def findings_of(runs: list[Run]) -> list[Finding]:
-    """What does not add up, in the order of the runs."""
-    return []
 
 
 def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -> list[str]:
