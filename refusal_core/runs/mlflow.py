@@ -108,7 +108,7 @@ def _line(line: str) -> tuple | None:
 
 def _value(value: object, is_nan: object) -> float:
     found = number(value)
-    if is_nan or found is None:
+    if is_nan or found is None or found != found:
         return float("nan")
     return found if abs(found) < _LARGEST else float("inf") * (1 if found > 0 else -1)
 
