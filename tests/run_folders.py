@@ -11,7 +11,7 @@ import numpy as np
 from refusal_core.labels import LABELS
 
 STEPS = (100, 200, 300)
-RIGHT = {100: 0.55, 200: 0.8, 300: 0.82}  # share of right answers
+RIGHT = {100: 0.55, 200: 0.82, 300: 0.8}  # share of right answers
 ITEMS = 120
 
 
@@ -32,7 +32,7 @@ def make_run(folder: Path, *, seed: int = 0, learning_rate: float = 2e-5, broken
             | {"learning_rate": learning_rate * (1 - step / 300)}
         )
         if step in STEPS:
-            share = RIGHT[step]
+            share = RIGHT[step] - 0.004 * seed
             rows.append(
                 {"step": step, "epoch": step / 100, "eval_loss": 1.5 - share, "eval_accuracy": share}
                 | {"eval_macro_f1": share - 0.01, "eval_runtime": 1.0}

@@ -57,6 +57,7 @@ class Reading:
     source: Source
     result: report.Report
     runs: tuple[Run, ...]
+    headline: report.Headline
     stamp: str
     seconds: float
     kept: dict = field(default_factory=dict)
@@ -116,12 +117,13 @@ def read(source: Source, job: Job | None = None) -> Reading:
     """Read it. Raises InputError when no run is in it, with the first reasons why."""
     begun = time.monotonic()
     mark = stamp(source.folder) if source.folder else ""
-    found = report.of_folder(source.folder, job) if source.folder else report.of_files(source.files, job)
+    found = report.of_folder(source.folder, job) if source.folder else report.of_files(source.files, source.name, job)
     if not found.runs:
         raise _nothing(source, found.problems)
     runs = named_apart(found.runs, source)
+    told = report.headline(runs)
     token = source.key if source.kind == UPLOAD else f"{source.kind}:{source.key}"
-    return Reading(token, source, found, runs, mark, time.monotonic() - begun)
+    return Reading(token, source, found, runs, told, mark, time.monotonic() - begun)
 
 
 def stamp(folder: Path) -> str:
@@ -137,9 +139,9 @@ def stamp(folder: Path) -> str:
 
 
 def named_apart(runs: Sequence[Run], source: Source) -> tuple[Run, ...]:
-    """The runs with names that a reader can tell apart: the folder's for ".", with a folder or number where needed."""
-    own = source.folder.name if source.folder and source.kind == FOLDER else source.name
-    names = [one_line(run.name if run.name not in ("", ".") else own, 120) for run in runs]
+    """The runs with names that a reader can tell apart: with a folder or number where needed."""
+    root = source.folder.name if source.folder else source.name
+    names = [source.name if source.kind == SAMPLE and run.name == root else one_line(run.name, 120) for run in runs]
     counted = {name: names.count(name) for name in names}
     seen: dict[str, int] = {}
     found = []

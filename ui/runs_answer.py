@@ -16,15 +16,13 @@ from ui.runs_link import MOST_SMOOTHING
 from ui.runs_state import choose, key, picked_panels, value
 
 FINDINGS_SHOWN, PROBLEMS_SHOWN = 3, 50
-RUNS_OFFERED = 500
+RUNS_OFFERED, BESIDE_SHOWN = 500, 3
 ZOOMABLE = {"displayModeBar": False, "displaylogo": False, "doubleClick": "reset", "scrollZoom": False}
 
 
 def draw_answer(reading: Reading) -> None:
     """The answer in the largest type, then every finding, then what was not read."""
-    show.headline("{answer}", answer=reading.result.answer)
-    for sentence in reading.result.beside:
-        show.text(sentence)
+    show.headline("{answer}", answer=reading.headline.sentence)
     checkpoints = sum(len(run.checkpoints) for run in reading.runs)
     points = sum(len(curve) for run in reading.runs for curve in run.curves)
     counted = (
@@ -32,6 +30,13 @@ def draw_answer(reading: Reading) -> None:
         f"read in {reading.seconds:.1f} s",
     )  # fmt: skip
     show.text(f"{reading.source.name}: {', '.join(counted)}")
+    beside = reading.headline.beside
+    for sentence in beside[:BESIDE_SHOWN]:
+        show.text(sentence)
+    if len(beside) > BESIDE_SHOWN:
+        with st.expander("The answer of each run"):
+            for sentence in beside[BESIDE_SHOWN:]:
+                show.text(sentence)
 
 
 def draw_findings(reading: Reading) -> None:

@@ -32,7 +32,7 @@ def draw_checkpoints(reading: Reading) -> None:
         return
     names = {one.key: one.name for one in found}
     left, right = st.columns(2)
-    choose("metric", metrics)
+    choose("metric", metrics, _deciding(reading, metrics))
     metric = left.selectbox("Compare by", metrics, format_func=spoken, key=key("metric"), persist_state="session")
     choose("baseline", list(names), default_baseline(found, metric))
     right.selectbox("Baseline", list(names), format_func=names.get, key=key("baseline"), persist_state="session")
@@ -42,6 +42,12 @@ def draw_checkpoints(reading: Reading) -> None:
     _table(table)
     _how(table)
     _flips(table)
+
+
+def _deciding(reading: Reading, metrics: Sequence[str]) -> str:
+    """The metric that the best checkpoint was found by, where it can be compared by; else the first."""
+    by = [run.best.metric.split(" ")[-1] for run in reading.runs if run.best]
+    return next((metric for metric in by if metric in metrics), metrics[0])
 
 
 def default_baseline(found: Sequence[Candidate], metric: str) -> str:

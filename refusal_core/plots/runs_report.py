@@ -18,7 +18,7 @@ from refusal_core.runs.model import Run
 from refusal_core.runs.tables import ResultsTable
 from refusal_core.runs.view_classes import Evaluation, class_table, evaluations, matrix_of
 from refusal_core.runs.view_compare import Candidate, SideBySide
-from refusal_core.runs.view_report import Report
+from refusal_core.runs.view_report import Report, headline
 from refusal_core.versions import versions
 
 PANELS, LINES, POINTS = 12, 10, 3_000  # of all curves of one chart
@@ -30,8 +30,9 @@ PACKAGES = ("refusal-core", "numpy", "scipy")
 
 def runs_report(report: Report, runs: Sequence[Run], *, name: str, command: str) -> str:
     """One self-contained file. `runs` are those of the report, under names that differ."""
+    told = headline(runs)
     sections = [
-        Section("", [Lead(report.answer), *report.beside, f"Read from {name}: {len(runs):,} runs."]),
+        Section("", [Lead(told.sentence), *told.beside, f"Read from {name}: {len(runs):,} runs."]),
         Section("What does not add up", list(_findings(report))),
         *_curves(runs),
         *_checkpoints(runs),

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from refusal_core.runs.group import step_of
 from refusal_core.runs.model import Curve, Run
 from refusal_core.runs.view_lines import broken, smoothed, thin
 
@@ -247,7 +248,7 @@ def _resumed(run: Run, curve: Curve, x: NDArray) -> Iterator[tuple[float, float]
 def _best(run: Run, curve: Curve, x: NDArray, log: bool) -> tuple[float, float] | None:
     if run.best is None or curve.split == "train":
         return None
-    step = next((c.step for c in run.checkpoints if c.name == run.best.checkpoint), None)
+    step = next((c.step for c in run.checkpoints if c.name == run.best.checkpoint), step_of(run.best.checkpoint))
     if step is None:
         return None
     rows = np.flatnonzero((curve.steps == step) & ~curve.superseded & np.isfinite(x) & np.isfinite(curve.values))

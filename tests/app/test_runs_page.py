@@ -165,7 +165,8 @@ def test_uploads_and_a_zip_are_read_and_a_refused_one_keeps_the_last(opened, dat
     app.file_uploader(key="runs_upload").set_value(
         [("trainer_state.json", (data / "all" / "two" / "trainer_state.json").read_bytes(), "application/json")]
     ).run()
-    assert not app.exception and "Not read" not in words(app) and not reading(app).runs[0].checkpoints
+    assert not app.exception and "✕ Not read" not in words(app)
+    assert [c.folder for c in reading(app).runs[0].checkpoints] == [""]
 
 
 def test_page_and_command_say_the_same(opened, data, capsys):
@@ -223,8 +224,9 @@ def test_a_run_that_is_being_written_is_read_again(opened, data):
     app = opened(runs="folder:all/one")
     app.toggle(key=key("watch")).set_value(True).run()
     assert "no change since" in shown(app)
-    rows = [{"step": step, "loss": 1.0} for step in range(0, 610, 10)]
-    write_state(data / "all" / "one", rows)
+    state_file = data / "all" / "one" / "trainer_state.json"
+    rows = json.loads(state_file.read_text())["log_history"]
+    write_state(state_file.parent, [*rows, *({"step": step, "loss": 0.1} for step in range(310, 610, 10))], best=200)
     app.run()
     app.run()
     assert not app.exception
@@ -260,7 +262,7 @@ def test_the_view_stays_over_pages(opened):
 
 def test_the_shelf_keeps_the_latest():
     shelf = runs.Shelf(kept=2)
-    made = [runs.Reading(str(k), None, None, (), "", 0.0) for k in range(3)]
+    made = [runs.Reading(str(k), None, None, (), None, "", 0.0) for k in range(3)]
     for one in made:
         shelf.put(one)
     assert shelf.get("0") is None and shelf.get("1") is made[1] and shelf.get(None) is None

@@ -24,6 +24,7 @@ from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportRow, Rep
 from refusal_core.runs.view import Panel, draw
 from refusal_core.runs.view_classes import cell_rows, class_table, evaluations, matrix_of
 from refusal_core.runs.view_lines import smoothed, thin
+from refusal_core.runs.view_report import headline, of_folder
 from tests.run_folders import make_run
 
 LOSS = Panel("loss")
@@ -144,7 +145,7 @@ def test_the_best_checkpoint_lies_on_the_evaluation_lines(runs):
     best = Best("checkpoint-200", "eval macro_f1", True, 0.79)
     run = replace(next(r for r in runs if r.name == "one"), best=best)
     lines = {line.curve.split: line for line in draw([run], LOSS).lines}
-    assert lines["eval"].best == (200, pytest.approx(0.7)) and lines["train"].best is None
+    assert lines["eval"].best == (200, pytest.approx(0.68)) and lines["train"].best is None
 
 
 def test_side_by_side_is_paired_where_items_are_shared(runs):
@@ -156,7 +157,7 @@ def test_side_by_side_is_paired_where_items_are_shared(runs):
     expected = paired(found[1].items, found[0].items, metric)
     assert (second.difference, second.compared.interval) == (expected.value, expected.interval)
     assert second.rate == score(found[1].items, metric) and second.verdict == "better"
-    assert table.entries[0].difference is None and found[table.best].checkpoint == "checkpoint-300"
+    assert table.entries[0].difference is None and found[table.best].name == "one checkpoint-200"
     assert len(second.compared.better) > 20 and not second.compared.worse
 
 
@@ -188,6 +189,21 @@ def test_matrices_are_compared_as_of_separate_items():
     table = view_compare.side_by_side(view_compare.candidates([run_of(checkpoints=checkpoints)]), "accuracy", "run|x")
     assert not table.entries[1].compared.paired and table.entries[1].basis == "matrix"
     assert table.entries[1].difference == pytest.approx(13 / 120)
+
+
+def test_the_headline_says_what_to_take_and_how_sure_that_is(runs):
+    one = headline(runs[:1])
+    assert one.sentence == "Take checkpoint-200 by macro F1, 0.8100; not distinguishable from checkpoint-300"
+    assert one.beside == ("checkpoint-200 is stated by the training.",)
+    both = headline(runs)
+    rate = score(view_compare.candidates(runs)[1].items, Metric("f1", average="macro"))
+    assert both.sentence.startswith(f"one checkpoint-200 has the best macro F1 of 2 runs, {rate}")
+    assert both.sentence.endswith("; not distinguishable from two checkpoint-200") and len(both.beside) == 2
+    card = next(sample for sample in samples() if sample.key == "card")
+    found = of_folder(card.folder)
+    assert headline(found.runs).sentence == "Macro F1 0.8428, accuracy 0.86 (0.82 to 0.88, n = 480)"
+    assert [(f.kind, f.where) for f in found.findings] == [("contradiction", "eval_results.json: eval_weighted_f1")]
+    assert headline([run_of(loss([1])), run_of(loss([2]), name="b")]).sentence == "2 runs"
 
 
 def test_settings_that_differ(runs):
