@@ -16,7 +16,9 @@ from ui.runs_link import MOST_SMOOTHING
 from ui.runs_state import choose, key, picked_panels, value
 
 FINDINGS_SHOWN, PROBLEMS_SHOWN = 3, 50
-RUNS_OFFERED, BESIDE_SHOWN = 500, 3
+FIRST = ("diverged", "contradiction", "suspicious_copy", "constant_metric", "one_class_predicted", "overfitting")
+LAST = ("missing_evaluation", "resumed", "epoch_mismatch", "empty_history", "alert")
+RUNS_OFFERED, BESIDE_SHOWN = 24, 3
 ZOOMABLE = {"displayModeBar": False, "displaylogo": False, "doubleClick": "reset", "scrollZoom": False}
 
 
@@ -41,13 +43,14 @@ def draw_answer(reading: Reading) -> None:
 
 def draw_findings(reading: Reading) -> None:
     """What does not add up, the first ones open."""
-    findings = reading.result.findings
+    findings = sorted(reading.result.findings, key=_weight)
+    named = len(reading.runs) > 1
     for finding in findings[:FINDINGS_SHOWN]:
-        _finding(finding)
+        _finding(finding, named=named)
     if len(findings) > FINDINGS_SHOWN:
         with st.expander("More findings"):
             for finding in findings[FINDINGS_SHOWN:]:
-                _finding(finding)
+                _finding(finding, named=named)
     if problems := reading.problems:
         with st.expander("Files that were not read, or not as they are"):
             for problem in problems[:PROBLEMS_SHOWN]:
@@ -57,11 +60,27 @@ def draw_findings(reading: Reading) -> None:
 
 
 def pick_runs(reading: Reading) -> None:
-    """Which runs the curves are of, when there are several."""
-    names = [run.name for run in reading.runs][:RUNS_OFFERED]
+    """Which runs the curves are of, when there are several; of many those whose names hold a text are offered."""
+    names = [run.name for run in reading.runs]
+    if len(names) > RUNS_OFFERED:
+        st.text_input("Offer runs whose name holds", key=key("filter"), persist_state="session", width=300)
+        wanted = str(value("filter")).strip().casefold()
+        offered = [name for name in names if wanted in name.casefold() and name not in value("pick")]
+        names = [name for name in names if name in value("pick") or name in offered[:RUNS_OFFERED]]
+        if len(offered) > RUNS_OFFERED:
+            show.sentence(":small[:gray[The first {n} of {all} runs are offered.]]", n=RUNS_OFFERED, all=len(offered))
     st.session_state[key("pick")] = [name for name in value("pick") if name in names] or names[:1]
     if len(names) > 1:
-        st.multiselect("Runs", names, key=key("pick"), persist_state="session", max_selections=16)
+        labels = dict(zip(names, map(show.plain, names), strict=True))
+        st.pills(
+            "Runs",
+            names,
+            format_func=labels.get,
+            selection_mode="multi",
+            key=key("pick"),
+            persist_state="session",
+            wrap=True,
+        )
 
 
 def draw_curves(reading: Reading, runs: Sequence[Run]) -> None:
@@ -95,7 +114,15 @@ def _controls(found: Sequence[view.Panel], axes: Sequence[view.XAxis]) -> None:
     titles = {panel.key: panel.title for panel in found}
     st.session_state[key("panels")] = [panel.key for panel in picked_panels(found)]
     choose("axis", axes)
-    st.multiselect("Metrics", list(titles), format_func=titles.get, key=key("panels"), persist_state="session")
+    st.pills(
+        "Metrics",
+        list(titles),
+        format_func=lambda name: show.plain(titles[name]),
+        selection_mode="multi",
+        key=key("panels"),
+        persist_state="session",
+        wrap=True,
+    )
     axis, start, end, smooth, log = st.columns([5, 3, 3, 3, 3], vertical_alignment="bottom")
     ends = {"step": 1.0, "format": "%g", "persist_state": "session", "placeholder": "all"}
     start.number_input("From", value=None, key=key("from"), **ends)
@@ -114,14 +141,19 @@ def zoomable(drawn: tuple, *, key: str) -> None:
     st.plotly_chart(chart, theme="streamlit", key=key, config=ZOOMABLE, alt=alt)
 
 
-def _finding(finding: Finding) -> None:
+def _weight(finding: Finding) -> int:
+    """What a decision hangs on first, what only explains a file last."""
+    kind = finding.kind
+    return FIRST.index(kind) if kind in FIRST else len(FIRST) + (LAST.index(kind) + 1 if kind in LAST else 0)
+
+
+def _finding(finding: Finding, *, named: bool) -> None:
     with st.container(border=True, gap="xsmall"):
         show.sentence("**! {kind}**", kind=finding.kind.replace("_", " "))
-        show.text(" · ".join(filter(None, (finding.run, finding.where))))
-        show.text(f"Found: {finding.found}")
-        show.text(f"Expected: {finding.expected}")
+        where = f"{finding.run}, {finding.where}" if named else finding.where
+        show.text(f"{where}: found {finding.found}; expected {finding.expected}.")
         if finding.fix:
-            show.text(f"To do: {finding.fix}")
+            show.text(f"To do: {finding.fix}.")
 
 
 def _count(n: int, word: str) -> str:

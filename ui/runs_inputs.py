@@ -68,7 +68,9 @@ def read_pending(*, demo: bool) -> None:
 
 def arrive(token: str, *, demo: bool) -> None:
     """Have what a link names read, or shown when it is in memory."""
-    if cache.run_shelf().get(token) and not (demo and not token.startswith(f"{runs.SAMPLE}:")):
+    found = cache.run_shelf().get(token)
+    if found and not (demo and not token.startswith(f"{runs.SAMPLE}:")):
+        open_view(found)
         st.session_state[SHOWN] = token
         return
     kind, _, name = token.partition(":")

@@ -43,7 +43,7 @@ BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOL
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
 RUNS: Mapping[str, object] = {  # of the Training runs page: name to default; the key is "runs_" and the name
     "folder": None, "watch": False, "pick": (), "panels": (), "axis": "step", "smoothing": 0.0, "log": False,
-    "from": None, "to": None,
+    "from": None, "to": None, "filter": "",
     "tab": None, "metric": None, "baseline": None, "evaluation": None, "rows": None, "shares": "counts", "true": None,
     "predicted": None, "page": 1, "other": None, "calibrated": None, "label": None, "threshold": 0.5,
 }  # fmt: skip

@@ -197,7 +197,7 @@ def test_a_link_restores_the_view(opened):
     app = opened(**{f"{name}_": value for name, value in address(first).items()})
     assert address(app) == address(first)
     assert app.selectbox(key=key("baseline")).value == "two|checkpoint-200"
-    assert app.multiselect(key=key("pick")).value == ["two"]
+    assert app.get_by_key(key("pick")).value == ["two"]
     assert [c.proto.alt.split(".")[0] for c in app.get("plotly_chart")][0] == "loss by epoch"
 
 

@@ -157,7 +157,7 @@ def test_side_by_side_is_paired_where_items_are_shared(runs):
     expected = paired(found[1].items, found[0].items, metric)
     assert (second.difference, second.compared.interval) == (expected.value, expected.interval)
     assert second.rate == score(found[1].items, metric) and second.verdict == "better"
-    assert table.entries[0].difference is None and found[table.best].name == "one checkpoint-200"
+    assert table.entries[0].difference is None and found[table.best].checkpoint == "checkpoint-200"
     assert len(second.compared.better) > 20 and not second.compared.worse
 
 
