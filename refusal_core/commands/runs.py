@@ -8,6 +8,7 @@ import math
 from refusal_core.commands import terminal
 from refusal_core.errors import one_line
 from refusal_core.reports import to_json
+from refusal_core.runs.answer import answer
 from refusal_core.runs.discover import discover
 from refusal_core.runs.findings import findings_of
 from refusal_core.runs.json_form import to_json as as_json
@@ -56,9 +57,7 @@ def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -
 
 def _run(run: Run) -> list[str]:
     lines = [run.name if run.folder in ("", run.name) else f"{run.name}  ({run.folder})"]
-    if run.best:
-        ties = f", tied with {', '.join(run.best.ties)}" if run.best.ties else ""
-        lines.append(f"  best: {run.best.checkpoint} by {run.best.metric} {run.best.value:.4f}{ties}")
+    lines.append(f"  {answer(run).sentence}")
     for checkpoint in run.checkpoints:
         told = "" if checkpoint.metrics is None else _told(checkpoint.metrics)
         lines.append(f"  {checkpoint.name}: {told or 'no evaluation of its own'}")

@@ -173,7 +173,7 @@ def _without_items(report: ReportTable) -> Iterator[Finding]:
             "",
             _place(report, ", ".join(empty[:5])),
             f"macro F1 {_number(other, report.digits or 4)} over the classes that have items",
-            f"{_number(stated)}: {len(empty)} of {len(report.classes)} classes have no item, and their 0/0 counts as 0",
+            f"{_number(stated)}: {len(empty)} of {len(report.classes)} classes have no item, and count as 0",
             _RULE,
         )
 

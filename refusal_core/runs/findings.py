@@ -145,6 +145,8 @@ def _while_accuracy(run: Run, dataset: str, onset: float) -> str:
         if curve.metric in ("macro_f1", "f1", "accuracy") and curve.dataset == dataset:
             current = curve.current()
             there, last = current.values[current.steps == onset], current.values[-1:]
+            if not np.ptp(current.values):
+                continue
             if len(there) and np.isfinite([there[0], last[0]]).all() and last[0] >= there[0]:
                 return (
                     f"; {curve.key} does not suffer ({there[0]:.4f} then {last[0]:.4f}): the answers hold, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,33 +15,85 @@ from refusal_core.runs.group import Group, by_history, checkpoint_folder, join_s
 from refusal_core.runs.join import chained, with_times
 from refusal_core.runs.model import Curve
 
+_MOST_ELSEWHERE = 50  # trainings that a log without one near it is compared with
+_FEWEST = 3  # equal values that tell the training of a log from elsewhere
+_KINDS_OF_FILES = frozenset(
+    ("eval", "evaluation", "events", "figures", "log", "logs", "metrics", "plots", "predictions", "report", "reports")
+    + ("result", "results", "runs", "tb", "tensorboard", "test", "validation")
+)
+
+
+class Index:
+    """Groups by folder, so that ten thousand of them are found as fast as ten."""
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self.folders: dict[str, list[Group]] = {}
+        self.below: dict[str, list[Group]] = {}
+        self.stores: dict[tuple[str, str], Group] = {}
+
+    def add(self, found: Group) -> None:
+        self.groups.append(found)
+        self.folders.setdefault(found.folder, []).append(found)
+        for place in _above(found.folder)[1:]:
+            self.below.setdefault(place, []).append(found)
+
+    def nearest(self, folder: str) -> list[Group]:
+        """The groups of the folder itself, else of the nearest one above.
+
+        From a folder that is named after what is in it ("logs", "results"), also the only one beside it.
+        """
+        above = _above(run_folder(folder))
+        for place in above:
+            if place in self.folders:
+                return self.folders[place]
+        for inner, place in zip(above, above[1:], strict=False):
+            if inner[len(place) :].strip("/").lower() in _KINDS_OF_FILES:
+                return self.below[place] if len(self.below.get(place, ())) == 1 else []
+        return []
+
 
 def gather(artefacts: Sequence[Artefact]) -> list[Group]:
     """One Group a training, in the natural order of their folders."""
-    groups: list[Group] = []
+    trained, logged, rest = Index(), Index(), Index()
     by_folder: dict[str, list[Artefact]] = {}
     for artefact in artefacts:
         if artefact.kind == "state":
             by_folder.setdefault(run_folder(artefact.folder), []).append(artefact)
     for folder, states in by_folder.items():
-        groups += by_history(folder, states)
-    for found in groups:
-        join_states(found)
+        for found in by_history(folder, states):
+            join_states(found)
+            trained.add(found)
     histories = [a for a in artefacts if a.kind == "history"]
-    loose = [a for a in histories if not _join_history(groups, a)]
-    groups += _own_runs(loose)
+    for found in _own_runs([a for a in histories if not _join_history(trained, a)]):
+        logged.add(found)
+        logged.stores |= {(history.file, history.part): found for history in found.histories}
     for artefact in artefacts:
         if artefact.kind not in ("state", "history"):
-            _home(groups, artefact).others.append(artefact)
+            _home(trained, logged, rest, artefact).others.append(artefact)
+    groups = [*trained.groups, *logged.groups, *rest.groups]
     return sorted(groups, key=lambda g: (natural_key(g.folder), natural_key(g.name)))
 
 
-def _join_history(groups: list[Group], history: Artefact) -> bool:
+def _above(folder: str) -> list[str]:
+    """The folder, and every one above it up to the one that was read."""
+    above = [folder]
+    while above[-1]:
+        above.append(above[-1].rpartition("/")[0])
+    return above
+
+
+def _join_history(trained: Index, history: Artefact) -> bool:
     """Put a history to the training whose values it has, else to the only one of its folder; False where none is."""
-    near = nearest(groups, history.folder, lambda g: bool(g.states))
+    near = trained.nearest(history.folder)
+    elsewhere = trained.groups if len(trained.groups) <= _MOST_ELSEWHERE else []
+    words = [(found, compare(history.curves, found.curves)) for found in near or elsewhere]
     if not near:
+        words = [
+            (found, agreement) for found, agreement in words if agreement.equal >= _FEWEST and agreement.word == "agree"
+        ]
+    if not words:
         return False
-    words = [(found, compare(history.curves, found.curves)) for found in near]
     for found, agreement in words:
         if agreement.word == "agree":
             found.histories.append(history)
@@ -74,54 +126,46 @@ def _faint(curve: Curve, attempt: int) -> Curve:
     return replace(curve, **arrays)
 
 
-def nearest(groups: Sequence[Group], folder: str, wanted: Callable[[Group], bool]) -> list[Group]:
-    """The wanted groups of the folder itself, else of the nearest one above; else the only one below one above."""
-    folder = run_folder(folder)
-    above = [folder]
-    while above[-1]:
-        above.append(above[-1].rpartition("/")[0])
-    for place in above:
-        found = [g for g in groups if g.folder == place and wanted(g)]
-        if found:
-            return found
-    for place in above:
-        below = [g for g in groups if (not place or g.folder.startswith(place + "/")) and wanted(g)]
-        if below:
-            return below if len(below) == 1 else []
-    return []
-
-
 def _own_runs(histories: Sequence[Artefact]) -> list[Group]:
     """Histories without a trainer state: the same run from several files is one, and so is one that was resumed."""
     groups: list[Group] = []
+    titled: dict[str, list[Group]] = {}
+    untitled: dict[str, list[Group]] = {}
     for history in sorted(histories, key=_first_time):
         title = history.name or history.part
-        for found in groups:
-            if title and title in (found.name, found.histories[0].part) and _same_run(found, history):
+        same = titled.get(title, []) if title else untitled.get(history.folder, [])
+        for found in same:
+            if title and _same_run(found, history):
                 have = {curve.name for curve in found.curves}
                 found.curves = with_times(found.curves, history.curves)
                 found.curves += tuple(c for c in chained([history.curves]) if c.name not in have)
                 found.histories.append(history)
                 break
-            if not title and history.folder == found.folder and _goes_on(found, history):
+            if not title and _goes_on(found, history):
                 found.curves = chained([found.curves, history.curves])
                 found.histories.append(history)
                 break
         else:
-            name = title or (history.folder or history.file)
-            if not title and any(g.folder == history.folder for g in groups):
-                name = history.file
-            own = Group(history.folder, name, histories=[history], curves=chained([history.curves]))
-            groups.append(own)
-            if name == history.file and history.folder:
-                own.find(
-                    "two_runs_in_one_folder",
-                    history.file,
-                    f"one training in {history.folder}",
-                    "it neither goes on from the other logs of its folder nor repeats them",
-                    "it is shown as a run of its own; give each training a folder of its own",
-                )
+            groups.append(_own_run(history, title, bool(same)))
+            for name in {history.name, history.part} - {""}:
+                titled.setdefault(name, []).append(groups[-1])
+            if not title:
+                untitled.setdefault(history.folder, []).append(groups[-1])
     return groups
+
+
+def _own_run(history: Artefact, title: str, beside: bool) -> Group:
+    name = title or (history.file if beside or not history.folder else history.folder)
+    own = Group(history.folder, name, histories=[history], curves=chained([history.curves]))
+    if not title and beside:
+        own.find(
+            "two_runs_in_one_folder",
+            history.file,
+            "one training in a folder",
+            "it neither goes on from the other logs of its folder nor repeats them",
+            "it is shown as a run of its own; give each training a folder of its own",
+        )
+    return own
 
 
 def _same_run(found: Group, history: Artefact) -> bool:
@@ -147,34 +191,25 @@ def _first_time(history: Artefact) -> tuple:
     return min(times, default=np.inf), -history.rows, natural_key(history.file)
 
 
-def _home(groups: list[Group], artefact: Artefact) -> Group:
+def _home(trained: Index, logged: Index, rest: Index, artefact: Artefact) -> Group:
     """The group that a table, results or predictions file is of; a new one where there is none near."""
-    stores = [g for g in groups if _is_of(g, artefact)]
-    near = stores or nearest(groups, artefact.folder, lambda g: bool(g.states))
-    near = near or nearest(groups, artefact.folder, lambda g: bool(g.histories))
+    of_store = logged.stores.get((artefact.file, artefact.part)) if artefact.part else None
+    if of_store is not None:
+        return of_store
+    near = trained.nearest(artefact.folder) or logged.nearest(artefact.folder)
     of_checkpoint = checkpoint_folder(artefact.folder)
     owners = [g for g in near if of_checkpoint and any(s.folder == of_checkpoint for s in g.states)]
-    if owners:
-        return owners[0]
-    if len(near) == 1:
-        return near[0]
+    if owners or len(near) == 1:
+        return (owners or near)[0]
     if near:
         told_of = max(near, key=lambda g: (_value_matches(g, artefact), g.states[-1].rows if g.states else 0))
         if not _value_matches(told_of, artefact):
             told_of.notes.append(f"{artefact.file} may be of another run in the same folder: no value tells")
         return told_of
     home = run_folder(artefact.folder)
-    for found in groups:
-        if found.folder == home and not found.states and not found.histories:
-            return found
-    groups.append(Group(home))
-    return groups[-1]
-
-
-def _is_of(found: Group, artefact: Artefact) -> bool:
-    """Whether both are the same part of one store."""
-    mine = (artefact.file, artefact.part)
-    return bool(artefact.part) and any((history.file, history.part) == mine for history in found.histories)
+    if home not in rest.folders:
+        rest.add(Group(home))
+    return rest.folders[home][0]
 
 
 def _value_matches(found: Group, artefact: Artefact) -> int:

@@ -134,13 +134,13 @@ def _age(state: Artefact) -> tuple:
 
 def join_states(found: Group) -> None:
     newest = found.states[-1]
-    curves = newest.curves
+    curves = chained([newest.curves]) if newest.curves else ()
     for state in found.states[:-1]:
         if not is_prefix(state.curves, newest.curves) and state.rows:
             shared = shared_until(state.curves, newest.curves)
             if shared is not None and not any(curve.attempt.any() for curve in curves):
                 curves = with_old_tails(curves, state.curves, shared)
-    found.curves = chained([curves]) if curves else ()
+    found.curves = curves
     for older, younger in zip(found.states, found.states[1:], strict=False):
         differ = settings_of(older) != settings_of(younger)
         if differ and older.step is not None and older.step < (younger.step or 0):

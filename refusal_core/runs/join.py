@@ -56,17 +56,20 @@ def chained(histories: Sequence[Sequence[Curve]]) -> tuple[Curve, ...]:
 
 
 def with_old_tails(current: Iterable[Curve], older: Iterable[Curve], shared: float) -> tuple[Curve, ...]:
-    """`current`, a resumed history, with the rows that another attempt wrote after the step they `shared`."""
+    """`current`, a resumed history, with the rows that another attempt wrote after the step they `shared`.
+
+    They stand where they were written: after what both share, before what the later attempt wrote.
+    """
     tails = {name: c.take(c.steps > shared) for name, c in by_name(older).items()}
     joined = []
     for curve in current:
+        later = curve.steps > shared
+        curve = _frozen(replace(curve, attempt=curve.attempt + later))
         tail = tails.get(curve.name)
-        later = _frozen(replace(curve, attempt=curve.attempt + (curve.steps > shared)))
-        if tail is None or not len(tail):
-            joined.append(later)
-            continue
-        old = _frozen(replace(tail, superseded=np.ones(len(tail), dtype=np.bool_)))
-        joined.append(_concatenated([later, old], keep=later))
+        if tail is not None and len(tail):
+            old = replace(tail, superseded=np.ones(len(tail), dtype=np.bool_))
+            curve = _concatenated([curve.take(~later), old, curve.take(later)])
+        joined.append(curve)
     return tuple(joined)
 
 
@@ -101,10 +104,9 @@ def resumed_at(curves: Iterable[Curve]) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _concatenated(parts: Sequence[Curve], keep: Curve | None = None) -> Curve:
-    first = keep or parts[-1]
+def _concatenated(parts: Sequence[Curve]) -> Curve:
     arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
-    return _frozen(replace(first, **arrays))
+    return _frozen(replace(parts[-1], **arrays))
 
 
 def _frozen(curve: Curve) -> Curve:

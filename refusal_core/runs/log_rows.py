@@ -120,12 +120,21 @@ def console_rows(text: str) -> Iterator[tuple[int, dict]]:
                 yield line_number, row
 
 
-def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: Job | None = None) -> Artefact:
-    """The history in a CSV with a step or epoch column. Raises InputError when it has none, or no numbers."""
+def has_stamp(header: Iterable[str]) -> bool:
+    """Whether a column of a CSV is a step or an epoch."""
+    return any(key in (*STEP_KEYS, *EPOCH_KEYS) for key in _keys(header))
+
+
+def _keys(header: Iterable[str]) -> list[str]:
     names = [cell.strip() for cell in header]
     lowered = [{"global step": "global_step", "steps": "step"}.get(name.lower(), name.lower()) for name in names]
-    keys = [low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)]
-    if not any(key in (*STEP_KEYS, *EPOCH_KEYS) for key in keys):
+    return [low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)]
+
+
+def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: Job | None = None) -> Artefact:
+    """The history in a CSV with a step or epoch column. Raises InputError when it has none, or no numbers."""
+    keys = _keys(header)
+    if not has_stamp(header):
         raise InputError("no column of it is a step or an epoch", where=file)
     if len(set(filter(None, keys))) < len([key for key in keys if key]):
         raise InputError("two of its columns have one name", where=file, fix="rename one of them")

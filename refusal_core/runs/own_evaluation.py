@@ -74,19 +74,16 @@ class Evaluations:
 
 
 def checkpoints_of(found: Group, evaluations: Evaluations) -> list[Checkpoint]:
-    """By step, those without a number last; the one that the training calls the best too, when it is not there."""
+    """By step, those without a number last; where no folder is there, the one that the training calls the best."""
     folders = sorted({f for a in found.artefacts if (f := checkpoint_folder(a.folder))}, key=checkpoint_order)
-    checkpoints = [_checkpoint(found, folder, evaluations) for folder in folders]
+    if folders:
+        return [_checkpoint(found, folder, evaluations) for folder in folders]
     for state in reversed(found.states):
-        best = state.best
-        name = best.checkpoint if best else None
-        if name and step_of(name) is not None:
-            if all(checkpoint.step != step_of(name) for checkpoint in checkpoints):
-                metrics = evaluations.at(float(step_of(name)))
-                note = f"not in the folder: {state.file} names it as the best one"
-                checkpoints.append(Checkpoint(name, "", step_of(name), metrics, notes=(note,)))
-            break
-    return sorted(checkpoints, key=lambda c: checkpoint_order(c.name))
+        name = state.best.checkpoint if state.best else None
+        if name and (step := step_of(name)) is not None:
+            note = f"not in the folder: {state.file} names it as the best one"
+            return [Checkpoint(name, "", step, evaluations.at(step), notes=(note,))]
+    return []
 
 
 def items_behind(scores: Iterable[Score]) -> int | None:

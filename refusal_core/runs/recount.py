@@ -37,10 +37,14 @@ def of_report(table: ReportTable) -> Recount:
     left_out: dict[str, float] = {}
     supports = [row.support for row in table.classes]
     known = all(support is not None for support in supports)
+    shown = any(getattr(row, score) is None for row in table.classes for score in SCORES)  # then a 0 is a true 0
     total = sum(supports) if known else 0
     for score in SCORES:
         found = [getattr(row, score) for row in table.classes]
-        undefined = [value is None or _is_nothing(row, score) for row, value in zip(table.classes, found, strict=True)]
+        undefined = [
+            value is None or (not shown and _is_nothing(row, score))
+            for row, value in zip(table.classes, found, strict=True)
+        ]
         if not found or all(value is None for value in found):
             continue
         zeros = [value or 0.0 for value in found]
@@ -129,5 +133,5 @@ def supports_of(report: ReportTable, matrix: MatrixTable) -> np.ndarray | None:
 
 
 def _is_nothing(row: ReportRow, score: str) -> bool:
-    """Whether a stated 0 is 0/0 for sure: a class without items has no recall, nor an F1 when its precision is 0."""
+    """Whether a stated 0 may be 0/0: a class without items has no recall, nor an F1 when it was never predicted."""
     return row.support == 0 and (score == "recall" or (score == "f1" and not row.precision))

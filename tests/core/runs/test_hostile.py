@@ -55,7 +55,7 @@ HOSTILE = {
     + b"precision recall f1-score support\n"
     + b" " * 200_000
     + b"1",
-    "matrix.json": json.dumps([[0] * 1_001] * 1_001).encode(),
+    "matrix.json": json.dumps([[0] * 30] * 300).encode(),
     "labels.json": b'{"labels": ["a"], "matrix": [[1, 2], [3, 4]]}',
     "keys.jsonl": b"\n".join(b'{"step": %d, "key%d": 1}' % (i, i) for i in range(25_000)),
     "surrogate.json": b'{"eval_loss": 0.5, "name": "\\ud83d"}',

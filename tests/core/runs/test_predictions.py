@@ -39,36 +39,16 @@ def test_a_file_with_splits_variants_and_an_unanswered_row():
     assert not found.predicted.flags.writeable
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from(["", "test"]), st.none() | st.text(max_size=3)),
-        min_size=1, max_size=20,
-    )
-)  # fmt: skip
+ROWS = st.tuples(
+    st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from(["", "test"]), st.none() | st.text(max_size=3)
+)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
 def test_what_is_written_comes_back(rows):
-    found = (
-        read(
-            *(
-                {
-                    "id": i,
-                    "label": a,
-                    "true": b,
-                    "probabilities": {k: 0.5 + 0.5 * (k == a) - 0.25 * (k != a) for k in "abc"},
-                }
-                | ({"split": split} if split else {})
-                | ({"group": group} if group is not None else {})
-                for i, (a, b, split, group) in enumerate(rows)
-            )
-        )
-        if False
-        else read(
-            *(
-                {"id": i, "label": a, "true": b, "split": split, "group": group}
-                for i, (a, b, split, group) in enumerate(rows)
-            )
-        )
-    )
+    names = ("label", "true", "split", "group")
+    found = read(*({"id": i, **dict(zip(names, row, strict=True))} for i, row in enumerate(rows)))
     assert [found.labels[i] for i in found.predicted] == [a for a, *_ in rows]
     assert [found.labels[i] for i in found.true] == [b for _, b, *_ in rows]
     assert list(found.splits) == [split for *_, split, _ in rows] and found.ids == tuple(map(str, range(len(rows))))

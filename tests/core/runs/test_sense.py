@@ -9,7 +9,7 @@ import pytest
 from refusal_core.metrics.compare import paired
 from refusal_core.metrics.scores import Metric
 from refusal_core.reports import to_json
-from refusal_core.runs.best import answer
+from refusal_core.runs.answer import answer
 from refusal_core.runs.discover import discover
 from refusal_core.runs.json_form import to_json as as_json
 from tests.core.runs.made import (
@@ -57,7 +57,7 @@ def test_a_resume_from_before_the_end_keeps_the_old_tail_faint(tmp_path):
     write_state(tmp_path / "checkpoint-40", rows(10) + rows(40, 0.2, start=10))
     [run], findings = seen(tmp_path)
     line = curve(run, "loss")
-    assert run.resumed_at == (10.0,) and of_kind(findings, "resumed").found.startswith("resumed at step 10; 12 values")
+    assert run.resumed_at == (10.0,) and of_kind(findings, "resumed").found.startswith("resumed at step 10; 16 values")
     current = line.current()
     assert current.steps.tolist() == list(range(5, 45, 5)) and (np.diff(current.steps) > 0).all()
     assert line.steps[line.superseded].tolist() == [15, 20, 25, 30]
@@ -176,8 +176,10 @@ def test_tables_of_a_folder_without_a_state_are_a_run_and_logs_join_the_state_th
     write_json(
         tmp_path / "two" / "confusion_matrix.json", {"labels": ["a", "b"], "matrix": [[3, 1], [0, 4]], "rows": "true"}
     )
+    write_json(tmp_path / "results" / "eval_results.json", {"eval_accuracy": 0.5})
     runs, findings = seen(tmp_path)
     assert [run.name for run in runs] == ["one", "two"]
+    assert [scores.file for scores in runs[0].scores] == ["results/eval_results.json"]
     assert len(runs[1].tables) == 1 and not runs[1].curves
     assert "one/logs/train.jsonl" in runs[0].sources
     strange = of_kind(findings, "two_runs_in_one_folder")

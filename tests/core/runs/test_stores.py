@@ -29,7 +29,7 @@ def trackio_store(path: Path, rows: list[tuple[str, str, int, dict]], old: bool 
     connection.execute("PRAGMA journal_mode = WAL")
     by_id = "" if old else "run_id TEXT, "
     connection.execute(
-        f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, {by_id}timestamp TEXT, run_name TEXT, step INTEGER, metrics TEXT)"
+        f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, {by_id}timestamp TEXT, run_name TEXT, step INT, metrics TEXT)"
     )
     connection.execute(f"CREATE TABLE configs (id INTEGER PRIMARY KEY, {by_id}run_name TEXT, config TEXT)")
     for run_id, name, step, metrics in rows:
@@ -95,7 +95,7 @@ def test_the_newest_rows_of_a_run_that_is_being_written_are_seen(tmp_path):
 
 def test_the_inbox_of_the_json_lines_mode(tmp_path):
     lines = [
-        {"v": 1, "kind": "metric", "project": "p", "run": "r", "run_id": "a", "step": s, "timestamp": "2026-11-30T10:00:00",
+        {"v": 1, "kind": "metric", "project": "p", "run": "r", "run_id": "a", "step": s, "timestamp": "2026-11-30",
          "metrics": {"train/loss": v}, "config": {"lr": 1}}
         for s, v in ((1, 1.0), (2, "Infinity"))
     ]  # fmt: skip
@@ -111,7 +111,7 @@ def test_mlflow_hides_nan_and_infinity_in_its_database(tmp_path):
         connection.executescript(
             "CREATE TABLE runs (run_uuid TEXT, name TEXT, lifecycle_stage TEXT);"
             "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);"
-            "CREATE TABLE metrics (key TEXT, value REAL, timestamp INTEGER, run_uuid TEXT, step INTEGER, is_nan INTEGER);"
+            "CREATE TABLE metrics (key TEXT, value REAL, timestamp INTEGER, run_uuid TEXT, step INT, is_nan INT);"
             "INSERT INTO runs VALUES ('u1', 'good', 'active'), ('u2', 'gone', 'deleted');"
             "INSERT INTO params VALUES ('lr', '5e-05', 'u1'), ('dir', '/home/x', 'u1');"
         )
