@@ -5,9 +5,7 @@ Imports no streamlit.
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
 import secrets
 import shlex
 import threading
@@ -24,7 +22,7 @@ from refusal_core.limits import FILES_LISTED, TABLE_ROWS
 from refusal_core.reports import to_json, write_csv
 from refusal_core.roots import DataRoots, natural_key
 from refusal_core.runs import view_report as report
-from refusal_core.runs.files import files_below
+from refusal_core.runs.files import fingerprint
 from refusal_core.runs.model import Problem, Run
 from refusal_core.runs.samples import samples
 
@@ -116,7 +114,7 @@ def upload_source(files: Sequence[tuple[str, bytes]]) -> Source:
 def read(source: Source, job: Job | None = None) -> Reading:
     """Read it. Raises InputError when no run is in it, with the first reasons why."""
     begun = time.monotonic()
-    mark = stamp(source.folder) if source.folder else ""
+    mark = fingerprint(source.folder) if source.folder else ""
     found = report.of_folder(source.folder, job) if source.folder else report.of_files(source.files, source.name, job)
     if not found.runs:
         raise _nothing(source, found.problems)
@@ -124,18 +122,6 @@ def read(source: Source, job: Job | None = None) -> Reading:
     told = report.headline(runs)
     token = source.key if source.kind == UPLOAD else f"{source.kind}:{source.key}"
     return Reading(token, source, found, runs, told, mark, time.monotonic() - begun)
-
-
-def stamp(folder: Path) -> str:
-    """Changes when a file below the folder is written, added or removed. Reads no file."""
-    digest = hashlib.sha256()
-    for blob in files_below(folder)[0]:
-        try:
-            state = os.stat(blob.path)
-        except OSError:
-            continue
-        digest.update(f"{blob.name}\0{state.st_size}\0{state.st_mtime_ns}\n".encode("utf-8", "replace"))
-    return digest.hexdigest()
 
 
 def named_apart(runs: Sequence[Run], source: Source) -> tuple[Run, ...]:

@@ -19,7 +19,13 @@ FINDINGS_SHOWN, PROBLEMS_SHOWN = 3, 50
 FIRST = ("diverged", "contradiction", "suspicious_copy", "constant_metric", "one_class_predicted", "overfitting")
 LAST = ("missing_evaluation", "resumed", "epoch_mismatch", "empty_history", "alert")
 RUNS_OFFERED, BESIDE_SHOWN = 24, 3
-ZOOMABLE = {"displayModeBar": False, "displaylogo": False, "doubleClick": "reset", "scrollZoom": False}
+ZOOMABLE = {
+    "displayModeBar": False,
+    "displaylogo": False,
+    "doubleClick": "reset",
+    "scrollZoom": False,
+    "showTips": False,
+}
 
 
 def draw_answer(reading: Reading) -> None:

@@ -175,8 +175,8 @@ def _clickable(drawn: tuple, labels: Sequence[str]) -> None:
 
     def take() -> None:
         if points := st.session_state["runs_matrix"]["selection"]["points"]:
-            row, column = points[0]["customdata"][:2]
-            st.session_state[key("true")], st.session_state[key("predicted")] = labels[int(row)], labels[int(column)]
+            row, column = round(points[0]["y"]), round(points[0]["x"])
+            st.session_state[key("true")], st.session_state[key("predicted")] = labels[row], labels[column]
             st.session_state[key("page")] = 1
 
     st.plotly_chart(

@@ -101,6 +101,7 @@ def _table(table: SideBySide) -> None:
         key="runs_side_by_side",
         placeholder="",
         column_config={
+            "verdict": st.column_config.TextColumn(width=150),
             "worse": st.column_config.NumberColumn(help="Items that went from right to wrong", width="small"),
             "better": st.column_config.NumberColumn(help="Items that went from wrong to right", width="small"),
             "step": st.column_config.NumberColumn(format="%d", width="small"),

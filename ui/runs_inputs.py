@@ -10,6 +10,7 @@ from refusal_core import limits
 from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.jobs import Job, Progress
 from refusal_core.roots import DataRoots
+from refusal_core.runs.files import fingerprint
 from refusal_core.runs.samples import samples
 from ui import cache, runs, show
 from ui.runs import Reading, Source
@@ -95,7 +96,7 @@ def follow(reading: Reading) -> None:
 
 def _look(reading: Reading) -> None:
     try:
-        now = runs.stamp(reading.source.folder)
+        now = fingerprint(reading.source.folder)
     except RefusalCoreError as error:
         show.note(str(error))
         return

@@ -57,7 +57,7 @@ def differences(table: SideBySide) -> tuple[Figure, str]:
 def confusion(matrix: Matrix, cells: Cells = "counts", chosen: tuple[int, int] | None = None) -> tuple[Figure, str]:
     """True classes down, predicted ones across; shaded by the share of the row, or of the column where that is asked.
 
-    Every cell holds an almost invisible marker that can be clicked, with (row, column) as its custom data.
+    Every cell holds an almost invisible marker that can be clicked: its x is the column, its y the row.
     """
     counts = matrix.counts
     parts = _values(shares(counts, "columns" if cells == "column shares" else "rows"))
@@ -221,7 +221,6 @@ def _write(figure: Figure, words: Sequence[Sequence[str]], hover: list[str], cho
         marker={"symbol": "square", "size": size, "color": "rgba(127,127,127,0.01)"},
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
-        customdata=np.stack([rows, columns], axis=1),
         hovertext=hover,
         hoverinfo="text",
     )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from refusal_core.jobs import Job
-from refusal_core.metrics.intervals import format_rate
-from refusal_core.runs.best import Answer, answer
+from refusal_core.runs.answer import answer
 from refusal_core.runs.build import make_runs
 from refusal_core.runs.discover import discover
 from refusal_core.runs.findings import findings_of
@@ -16,7 +15,6 @@ from refusal_core.runs.json_form import to_json
 from refusal_core.runs.model import Finding, Problem, Run
 from refusal_core.runs.read import read_files
 from refusal_core.runs.view import spoken
-from refusal_core.runs.view_classes import Evaluation, class_table, evaluations
 from refusal_core.runs.view_compare import candidates, offered, side_by_side, value_words
 
 LISTED = 20  # runs whose own answer stands beside the headline
@@ -90,24 +88,9 @@ def _of_several(judged: Sequence[Run]) -> str:
 
 
 def _of_one(run: Run) -> Headline:
-    found: Answer = answer(run)
-    if found.best is not None:
-        how = (f"{found.best.checkpoint} is {found.best.how}.",) if found.best.how else ()
-        return Headline(_plain(found.sentence), how)
-    scored = [(one, metric) for one in candidates([run]) for metric in offered([one])[:1]]
-    if not scored:
-        return Headline(_plain(found.sentence))
-    one, metric = scored[0]
-    told = f"{spoken(metric)} {value_words(side_by_side([one], metric, one.key).entries[0])}"
-    accuracy = next((t.accuracy for t in map(class_table, _readable(run)) if t and t.accuracy), None)
-    if accuracy and metric != "accuracy":
-        told += f", accuracy {format_rate(accuracy)}"
-    return Headline(told[:1].upper() + told[1:], (found.sentence,))
-
-
-def _readable(run: Run) -> list[Evaluation]:
-    """Its evaluations whose tables can be scored without asking anybody; predictions score the candidate itself."""
-    return [one for one in evaluations([run]) if one.source != "predictions" and not one.axes_unknown]
+    found = answer(run)
+    how = found.best.how if found.best is not None else ""
+    return Headline(_plain(found.sentence), (f"{found.best.checkpoint} is {how}.",) if how else ())
 
 
 def _plain(sentence: str) -> str:

@@ -36,13 +36,15 @@ def test_sample_zoom_cell_baseline_and_link(visit, folder):
     visitor = visit()
     page = visitor.open("/Training_runs")
     page.get_by_role("button", name="A published card").click()
-    expect(page.get_by_role("heading", level=2, name=re.compile("Macro F1 0.8428"))).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_role("heading", level=2, name=re.compile("macro F1 0.8428"))).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text("contradiction")).to_be_visible()
     expect(page).to_have_url(re.compile(r"runs=sample%3Acard"))
 
     page = opened(visitor, f"?runs=folder:{folder}", "one checkpoint-200 has the best macro F1 of 2 runs")
     plot = page.locator(".js-plotly-plot").first
     expect(plot.locator(".scatterlayer .trace").first).to_be_visible(timeout=WAIT_MS)
+    plot.scroll_into_view_if_needed()
+    visitor.settle()
     box = plot.locator(".nsewdrag").first.bounding_box()
     before = page.evaluate(RANGE)
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.3)
@@ -51,7 +53,11 @@ def test_sample_zoom_cell_baseline_and_link(visit, folder):
     page.mouse.up()
     page.wait_for_function(f"{RANGE}[0] > {before[0]} + 50")
 
-    page.get_by_role("combobox", name=re.compile("Baseline")).click()
+    expect(page.get_by_label(re.compile("Difference in macro F1 from one checkpoint-100"))).to_be_visible()
+    baseline = page.get_by_role("combobox", name=re.compile("Baseline"))
+    baseline.scroll_into_view_if_needed()  # scrolling would close the list again
+    visitor.settle()
+    baseline.click()
     page.get_by_role("option", name="two checkpoint-200").click()
     expect(page).to_have_url(re.compile("baseline=two%7Ccheckpoint-200"), timeout=WAIT_MS)
     expect(page.get_by_label(re.compile("Difference in macro F1 from two checkpoint-200"))).to_be_visible()
@@ -77,7 +83,7 @@ def test_sample_zoom_cell_baseline_and_link(visit, folder):
     expect(there.page.get_by_label(re.compile("from two checkpoint-200"))).to_be_visible(timeout=WAIT_MS)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 390)])
 def test_every_tab_fits_and_is_read_by_screen_readers(visit, folder, scheme, width):
     visitor = visit(scheme=scheme, width=width)
     page = opened(visitor, f"?runs=folder:{folder}", "one checkpoint-200")

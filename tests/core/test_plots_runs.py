@@ -125,7 +125,6 @@ def test_a_matrix_can_be_clicked_and_says_its_axes(report):
     heat, cells = figure.data
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("predicted class", "true class")
     assert list(cells.text) == [str(n) for n in matrix.counts.ravel()]
-    assert [tuple(c) for c in cells.customdata] == [(i, j) for i in range(5) for j in range(5)]
     assert [(x, y) for x, y in zip(cells.x, cells.y, strict=True)] == [(j, i) for i in range(5) for j in range(5)]
     assert np.allclose(np.sum(heat.z, axis=1), 1) and len(figure.layout.shapes) == 1
     columns, _ = runs_tables.confusion(matrix, "column shares")
