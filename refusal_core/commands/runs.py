@@ -41,7 +41,8 @@ def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -
     lines = [f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"]
     for finding in findings:
         lines.append(
-            f"! {finding.kind}, {finding.run}, {finding.where}: {finding.found}; {finding.expected}. {finding.fix}"
+            f"! {finding.kind}, {finding.run}, {finding.where}: expected {finding.expected}; "
+            f"found {finding.found}. To mend it: {finding.fix}"
         )
     for each in runs:
         lines += ["", *_run(each)]
