@@ -68,7 +68,7 @@ def test_sample_zoom_cell_baseline_and_link(visit, folder):
     visitor.settle()
     cells.nth(1 * 5 + 2).click(force=True)
     expect(page.get_by_text(re.compile("of full_refusal predicted as partial_refusal"))).to_be_visible(timeout=WAIT_MS)
-    expect(page.get_by_label(re.compile("items of the chosen cell"))).to_be_visible()
+    expect(page.get_by_role("region", name=re.compile("items of the chosen cell"))).to_be_visible()
 
     page.get_by_role("tab", name="Link").click()
     link = page.get_by_test_id("stCode").filter(has_text="runs=folder")
@@ -90,7 +90,9 @@ def test_every_tab_fits_and_is_read_by_screen_readers(visit, folder, scheme, wid
     found = []
     for tab in ("Checkpoints", "Classes", "Calibration", "Settings", "Downloads", "Link"):
         page.get_by_role("tab", name=tab).click()
+        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
         visitor.settle()
+        expect(page.locator("[data-stale=true]")).to_have_count(0)  # what waits to be redrawn is pale
         wide = page.evaluate(
             "[document.documentElement, document.querySelector('[data-testid=stMain]')]"
             ".map(part => part.scrollWidth - part.clientWidth)"
