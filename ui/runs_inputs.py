@@ -24,7 +24,7 @@ def draw(*, demo: bool) -> None:
     """The three ways in."""
     left, middle, right = st.columns([3, 4, 4], vertical_alignment="top")
     with left:
-        st.markdown("Samples")
+        st.markdown(":small[Samples]")
         there = {sample.key for sample in samples()}
         if "starter" in there:
             st.button("**The starter’s training**", on_click=_ask_sample, args=("starter",), key="runs_sample_starter")

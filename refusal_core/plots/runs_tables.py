@@ -24,8 +24,8 @@ ROW, AXIS, CELL, EDGE = 30, 56, 50, 110
 ROWS_SHOWN = 24
 LABELLED_UP_TO, NUMBERED_UP_TO = 60, 25  # classes of a matrix whose names, and whose cells' numbers, are written
 DOT, GREY = "#2f8fd8", "#7A7F87"
-SHADES = [[0.0, "rgba(92,126,166,0.0)"], [1.0, "rgba(92,126,166,0.6)"]]
-APART = [[0.0, "rgba(176,114,44,0.75)"], [0.5, "rgba(127,127,127,0.0)"], [1.0, "rgba(47,143,216,0.75)"]]
+SHADES = [[0.0, "rgba(92,126,166,0.0)"], [1.0, "rgba(92,126,166,0.36)"]]  # the numbers stay 4:1 and more
+APART = [[0.0, "rgba(176,114,44,0.4)"], [0.5, "rgba(127,127,127,0.0)"], [1.0, "rgba(47,143,216,0.4)"]]
 
 
 def differences(table: SideBySide) -> tuple[Figure, str]:
@@ -57,7 +57,7 @@ def differences(table: SideBySide) -> tuple[Figure, str]:
 def confusion(matrix: Matrix, cells: Cells = "counts", chosen: tuple[int, int] | None = None) -> tuple[Figure, str]:
     """True classes down, predicted ones across; shaded by the share of the row, or of the column where that is asked.
 
-    Every cell holds an almost invisible marker that can be clicked: its x is the column, its y the row.
+    Every cell holds an invisible marker that can be clicked: its x is the column, its y the row.
     """
     counts = matrix.counts
     parts = _values(shares(counts, "columns" if cells == "column shares" else "rows"))
@@ -218,7 +218,7 @@ def _write(figure: Figure, words: Sequence[Sequence[str]], hover: list[str], cho
         text=text,
         textposition="middle center",
         textfont={"size": 13},
-        marker={"symbol": "square", "size": size, "color": "rgba(127,127,127,0.01)"},
+        marker={"symbol": "square", "size": size, "color": "rgba(0,0,0,0)"},
         selected={"marker": {"opacity": 1}},
         unselected={"marker": {"opacity": 1}},
         hovertext=hover,
