@@ -29,6 +29,7 @@ from ui.runs_compare import leading
 from ui.runs_state import choose, key, value
 
 CELLS = ("counts", "row shares", "column shares")
+CLASSES_DRAWN = 60  # of a matrix
 TEXT_SHOWN = 160  # characters of a prompt or response in the table
 NONE = "no difference"
 
@@ -134,12 +135,16 @@ def _cell(rate: Rate) -> str:
 
 
 def _matrix(reading: Reading, one: Evaluation, matrix: Matrix, found: Mapping[str, Evaluation]) -> None:
-    labels = matrix.labels
+    whole, labels = matrix.labels, matrix.labels
+    if len(labels) > CLASSES_DRAWN:
+        labels = matrix.most_confused(CLASSES_DRAWN)
+        matrix = matrix.part(labels)
+        show.sentence("The {n} of {all} classes with the most wrong answers.", n=CLASSES_DRAWN, all=f"{len(whole):,}")
     for name in ("true", "predicted"):
         if value(name) not in labels:
             st.session_state[key(name)] = None
     others = {NONE: NONE} | {
-        k: e.name for k, e in found.items() if k != one.key and not e.axes_unknown and _classes(reading, k, e) == labels
+        k: e.name for k, e in found.items() if k != one.key and not e.axes_unknown and _classes(reading, k, e) == whole
     }
     cells, other = st.columns([4, 5], vertical_alignment="bottom")
     cells.segmented_control("Cells", CELLS, key=key("shares"), persist_state="session", required=True)
@@ -151,7 +156,7 @@ def _matrix(reading: Reading, one: Evaluation, matrix: Matrix, found: Mapping[st
     if value("true") is not None and value("predicted") is not None:
         chosen = labels.index(value("true")), labels.index(value("predicted"))
     if value("other") != NONE:
-        baseline = reading.once(("matrix", value("other"), None), lambda: matrix_of(found[value("other")]))
+        baseline = reading.once(("matrix", value("other"), None), lambda: matrix_of(found[value("other")])).part(labels)
         cells_of = "row shares" if value("shares") == "counts" else value("shares")
         show.figure(plots.matrix_difference(matrix, baseline, cells_of), key="runs_matrix_difference")
         st.markdown(":small[:gray[Points of the share: above 0 the first evaluation has more in the cell.]]")
@@ -204,7 +209,9 @@ def _exchanges(one: Evaluation, labels: Sequence[str]) -> None:
         return
     rows = cell_rows(one, value("true"), value("predicted"))
     pages = max(1, -(-len(rows) // TABLE_ROWS))
-    number = st.number_input("Page", 1, pages, key="runs_cell_page", width=120) if pages > 1 else 1
+    st.session_state[key("page")] = number = min(value("page"), pages)
+    if pages > 1:
+        number = st.number_input("Page", 1, pages, key=key("page"), persist_state="session", width=120)
     show.text(f"{len(rows):,} of {value('true')} predicted as {value('predicted')}, the surest first")
     if rows:
         _listed(one, logic.page_of(rows, number))

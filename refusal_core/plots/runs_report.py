@@ -60,22 +60,37 @@ def _curves(runs: Sequence[Run]) -> Iterator[Section]:
         drawing = view.draw(runs, panel, axis=axes[0], points=POINTS)
         lines, words = [], []
         for line in drawing.lines[:LINES]:
-            finite = np.isfinite(line.y)
             name = _line_name(line, len(runs) > 1)
-            if finite.any():
-                style = STYLES[len(lines) % len(STYLES)]
-                lines.append(SvgLine(name[:NAME], line.x[finite].tolist(), line.y[finite].tolist(), style=style))
+            lines += _segments(line, name, STYLES[drawing.lines.index(line) % len(STYLES)])
             if odd := line.nan.count + line.above.count + line.below.count:
                 words.append(f"{name}: {odd:,} values are no finite numbers.")
             words += [f"{name}: resumed at step {step:,.0f}." for _, step in line.resumed]
         if len(drawing.lines) > LINES:
             words.append(f"The first {LINES} of {len(drawing.lines)} lines.")
-        ends = "; ".join(f"{line.name} ends at {line.y[-1]:.4g}" for line in lines)
+        ends = "; ".join(f"{line.name} ends at {line.y[-1]:.4g}" for line in lines if line.name)
         parts: list[Part] = []
         if lines:
             drawn = line_chart(lines, x_title=drawing.unit, y_title=panel.title)
             parts.append(Chart(drawn, f"{panel.title} by {drawing.unit}: {ends}."))
         yield Section(panel.title[:1].upper() + panel.title[1:], [*parts, *words, *drawing.left_out])
+
+
+def _segments(line: view.Line, name: str, style: str) -> list[SvgLine]:
+    """The parts between values that cannot be drawn, the last one with the name; a lone value is a short dash."""
+    finite = np.isfinite(line.y)
+    starts = np.flatnonzero(finite & ~np.concatenate([[False], finite[:-1]]))
+    ends = np.flatnonzero(finite & ~np.concatenate([finite[1:], [False]]))
+    dash = 0.004 * float(np.ptp(line.x)) if len(line.x) else 0.0
+    parts = []
+    for start, end in zip(starts, ends, strict=True):
+        x, y = line.x[start : end + 1].tolist(), line.y[start : end + 1].tolist()
+        x, y = (x, y) if len(x) > 1 else ([x[0] - dash, x[0] + dash], [*y, *y])
+        parts.append(SvgLine(_short(name) if end == ends[-1] else "", x, y, style=style))
+    return parts
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
 
 
 def _line_name(line: view.Line, many: bool) -> str:
@@ -97,7 +112,7 @@ def _side_by_side(found: Sequence[Candidate], metric: str, base: Candidate) -> I
     known = [(one, e) for one, e in zip(table.candidates, table.entries, strict=True) if e.rate and e.rate.interval]
     if known:
         rows = [
-            Row(one.name[-NAME:], e.rate.value, e.rate.interval.low, e.rate.interval.high, format_rate(e.rate))
+            Row(_short(one.name), e.rate.value, e.rate.interval.low, e.rate.interval.high, format_rate(e.rate))
             for one, e in known[:ROWS]
         ]
         said = "; ".join(f"{one.name} {e.rate}" for one, e in known[:ROWS])

@@ -100,6 +100,16 @@ class Matrix:
     labels: tuple[str, ...]
     counts: NDArray[np.int64]
 
+    def part(self, labels: Sequence[str]) -> Matrix:
+        """Of these classes only."""
+        at = [self.labels.index(label) for label in labels]
+        return Matrix(tuple(labels), self.counts[np.ix_(at, at)])
+
+    def most_confused(self, n: int) -> tuple[str, ...]:
+        """The `n` classes with the most wrong answers, in their order."""
+        wrong = self.counts.sum(0) + self.counts.sum(1) - 2 * np.diag(self.counts)
+        return tuple(self.labels[i] for i in sorted(np.argsort(-wrong, kind="stable")[:n]))
+
 
 def evaluations(runs: Sequence[Run]) -> tuple[Evaluation, ...]:
     """All of them: by run and checkpoint, predictions before matrices before reports."""
@@ -188,10 +198,7 @@ def _from_matrix(matrix: Matrix) -> ClassTable:
     averages = _averages(
         lambda metric: score_matrix(matrix.counts, matrix.labels, metric), found.n, bool(found.undefined_as_zero)
     )
-    how = (
-        "95% intervals: Wilson's for precision and recall, the one for F1 that follows from it, and a bootstrap of the "
-        "items for averages."
-    )
+    how = "95% intervals: Wilson's, the one for F1 that follows from it, and a bootstrap of the items for averages."
     return ClassTable(rows, averages, found.accuracy, how)
 
 

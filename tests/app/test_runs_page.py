@@ -260,6 +260,13 @@ def test_the_view_stays_over_pages(opened):
     assert app.selectbox(key=key("metric")).value == "accuracy"
 
 
+def test_names_of_runs_are_no_markdown(opened, data):
+    (data / "all" / "two").rename(data / "all" / "![x](y) :red[z] $w$")
+    app = opened(runs="folder:all", tab="Settings")
+    said = [option.content for option in app.get_by_key(key("pick")).proto.options]
+    assert said == ["\\!\\[x\\]\\(y) \\:red\\[z\\] \\$w\\$".replace("\\(", "("), "one"]
+
+
 def test_the_shelf_keeps_the_latest():
     shelf = runs.Shelf(kept=2)
     made = [runs.Reading(str(k), None, None, (), None, "", 0.0) for k in range(3)]

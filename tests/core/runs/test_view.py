@@ -265,3 +265,8 @@ def test_predictions_give_classes_matrix_and_the_rows_of_a_cell(runs):
         for j, called in enumerate(matrix.labels):
             assert len(cell_rows(one, true, called)) == matrix.counts[i, j]
     assert cell_rows(one, "compliant", "nobody") == []
+    worst = matrix.most_confused(2)
+    wrong = {name: int(matrix.counts[i].sum() + matrix.counts[:, i].sum() - 2 * matrix.counts[i, i])
+             for i, name in enumerate(matrix.labels)}  # fmt: skip
+    assert min(wrong[name] for name in worst) >= max(n for name, n in wrong.items() if name not in worst)
+    assert matrix.part(worst).counts.shape == (2, 2)
