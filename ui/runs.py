@@ -30,6 +30,7 @@ SAMPLE, FOLDER, UPLOAD = "sample", "folder", "upload"
 RUN_FILES = (".json", ".jsonl", ".csv", ".txt", ".log", ".db", ".eval", ".yaml", ".parquet")
 KEPT = 6  # readings in memory, for all sessions
 KEPT_VALUES = 48  # computed for the page, of one reading
+LIVE_SECONDS, LIVE_FILES = 600, 1_000
 TOKEN_BYTES = 16  # nobody guesses the address of somebody else's upload
 PROBLEMS_NAMED = 3
 T = TypeVar("T")
@@ -59,6 +60,14 @@ class Reading:
     stamp: str
     seconds: float
     kept: dict = field(default_factory=dict)
+
+    @property
+    def live(self) -> bool:
+        """Whether a file of it was written so lately that the training may still run."""
+        if self.source.kind != FOLDER:
+            return False
+        files = [file for run in self.runs for file in run.sources][:LIVE_FILES]
+        return any(_age(self.source.folder / file) < LIVE_SECONDS for file in files)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -191,6 +200,14 @@ def _nothing(source: Source, problems: Sequence[Problem]) -> InputError:
         why=one_line(told, 600) + more if told else "it is empty",
         fix="give a trainer_state.json, results, a report, a matrix, a log, or the folder that holds them",
     )
+
+
+def _age(file: Path) -> float:
+    """Seconds since it was written; endless for one that is gone."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except OSError:
+        return math.inf
 
 
 def _near(folder: Path) -> str:

@@ -39,6 +39,7 @@ def open_view(reading: Reading) -> None:
     for name, default in state.RUNS.items():
         if name not in ("folder", "watch"):
             st.session_state[key(name)] = default
+    st.session_state[key("watch")] = reading.live
     names = [run.name for run in reading.runs]
     with_curves = [run.name for run in reading.runs if run.curves]
     st.session_state[key("pick")] = (with_curves or names)[:RUNS_FIRST_SHOWN]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
 
@@ -222,8 +223,7 @@ def test_a_folder_without_runs_is_one_sentence(opened):
 
 def test_a_run_that_is_being_written_is_read_again(opened, data):
     app = opened(runs="folder:all/one")
-    app.toggle(key=key("watch")).set_value(True).run()
-    assert "no change since" in shown(app)
+    assert app.toggle(key=key("watch")).value and "no change since" in shown(app)  # its files are new
     state_file = data / "all" / "one" / "trainer_state.json"
     rows = json.loads(state_file.read_text())["log_history"]
     write_state(state_file.parent, [*rows, *({"step": step, "loss": 0.1} for step in range(310, 610, 10))], best=200)
@@ -232,6 +232,9 @@ def test_a_run_that_is_being_written_is_read_again(opened, data):
     assert not app.exception
     steps = max(float(np.nanmax(c.steps)) for c in reading(app).runs[0].curves)
     assert steps == 600
+    for path in (data / "all" / "two").rglob("*"):
+        os.utime(path, (0, 0))
+    assert not opened(runs="folder:all/two").toggle(key=key("watch")).value
 
 
 def test_the_demo_reads_samples_and_small_uploads_only(opened, monkeypatch):
