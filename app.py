@@ -9,7 +9,7 @@ from refusal_core.classifier import matcher
 from refusal_core.errors import InputError
 from refusal_core.samples import SAMPLES
 from refusal_core.versions import versions
-from ui import cache, checkpoints, scorecard_overview, search, show, state
+from ui import cache, checkpoints, runs_overview, scorecard_overview, search, show, state
 from ui.checkpoints import Choice
 from ui.frame import PAGES, Shared, frame
 from ui.show import ClassName
@@ -22,6 +22,7 @@ HASHED_BYTES = 500 * limits.MB
 
 def page(shared: Shared) -> None:
     _playground()
+    runs_overview.draw()
     scorecard_overview.draw()
     _study()
     _search()

@@ -14,7 +14,7 @@ from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.memory import give_back
 from refusal_core.roots import DataRoots
-from ui import checkpoints
+from ui import checkpoints, runs
 from ui.batches import Shelf
 from ui.checkpoints import Choice, Folders
 from ui.scorecards import Shelf as ScorecardShelf
@@ -131,6 +131,17 @@ def suite_files(roots: DataRoots) -> list[str]:
     return _files(tuple(map(str, roots.roots)), SUITE_FILES)
 
 
+@st.cache_resource(max_entries=1, show_spinner=False)
+def run_shelf() -> runs.Shelf:
+    """The training runs that were read, of all sessions."""
+    return runs.Shelf()
+
+
+def run_folders(roots: DataRoots) -> list[str]:
+    """Folders below the data roots that may hold training runs; looked up again after LISTING_SECONDS."""
+    return _run_folders(tuple(map(str, roots.roots)))
+
+
 @st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())
 def store(url: str, _open: Callable[[str], Store]) -> Store:
     """The store at `url`, opened once by `_open`. Raises as that does; a failure is tried again."""
@@ -198,6 +209,11 @@ def _folders(roots: tuple[str, ...]) -> Folders:
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
 def _files(roots: tuple[str, ...], endings: tuple[str, ...]) -> list[str]:
     return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(endings)]
+
+
+@st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
+def _run_folders(roots: tuple[str, ...]) -> list[str]:
+    return runs.folders(DataRoots(tuple(map(Path, roots))))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

@@ -40,6 +40,9 @@ PAGES = {
     for page in (
         Page("overview", "app.py", "Overview", "What kinds of answer does a model give, and how sure is that?"),
         Page("playground", "pages/1_Playground.py", "Playground", "What kind of answer is this response?"),
+        Page(
+            "runs", "pages/2_Training_runs.py", "Training runs", "Which checkpoint is the best, and how sure is that?"
+        ),
         Page("scorecard", "pages/3_Scorecard.py", "Scorecard", "Is a checkpoint good enough, and how sure is that?"),
         Page(
             "study",

@@ -53,6 +53,12 @@ SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_HISTORY = (
     f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "history")
 )
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
+RUNS: Mapping[str, object] = {  # of the Training runs page: name to default; the key is "runs_" and the name
+    "folder": None, "watch": False, "pick": (), "panels": (), "axis": "step", "smoothing": 0.0, "log": False,
+    "from": None, "to": None, "filter": "",
+    "tab": None, "metric": None, "baseline": None, "evaluation": None, "rows": None, "shares": "counts", "true": None,
+    "predicted": None, "page": 1, "other": None, "calibrated": None, "label": None, "threshold": 0.5,
+}  # fmt: skip
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
@@ -96,6 +102,7 @@ DEFAULTS: Mapping[str, object] = {
     SC_COLUMN: 0,
     SC_KEEP: True,
     SC_HISTORY: False,
+    **{f"runs_{name}": default for name, default in RUNS.items()},
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

@@ -35,7 +35,7 @@ OWN_TABLE = {
 }  # fmt: skip
 NO_STREAMLIT = (
     "checkpoints.py", "playground.py", "batch.py", "batches.py", "study.py", "studies.py", "scorecard.py",
-    "scorecards.py",
+    "scorecards.py", "runs.py", "runs_link.py",
 )  # fmt: skip
 BANNED = {"html", "write", "write_stream", "components", "json", "help", "exception"}
 

@@ -72,6 +72,11 @@ def states(visitor: Visitor):
         expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
         visitor.settle()
         yield state, page
+    yield "runs-empty", visitor.open("/Training_runs")
+    for state, tab in (("runs-card", "Classes"), ("runs-checkpoints", "Checkpoints")):
+        page = visitor.open(f"/Training_runs?runs=sample:{'card' if tab == 'Classes' else 'starter'}&tab={tab}")
+        visitor.settle()
+        yield state, page
     yield "scorecard-empty", visitor.open("/Scorecard")
     page = visitor.open("/Scorecard?suite=sample:starter")
     expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
