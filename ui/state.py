@@ -88,7 +88,7 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_THRESHOLD: LOW_CONFIDENCE,
     STUDY_WAY: "two",
     STUDY_MEANS: REFUSED.key,
-    STUDY_REPEATS: 999,  # as in direction.result.Settings, which is not imported here: it brings scipy.stats, 50 MB
+    STUDY_REPEATS: 999,  # as in direction.result.Settings
     STUDY_SEED: 0,
     STUDY_SPLIT: "each",
     STUDY_SHARE: 0.3,

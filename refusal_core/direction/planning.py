@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import t as student
+from scipy.special import expit, logit, stdtrit
 
 from refusal_core.direction.intervals import CategoryInterval
 
@@ -36,12 +35,12 @@ def categories_for(interval: CategoryInterval, value: float, width: float) -> Wa
     now = interval.categories_per_class
     if interval.high - interval.low <= width:
         return Wanted(width, dict(now), True)
-    centre, scale = float(logit(value)), student.ppf((1 + interval.level) / 2, interval.degrees_of_freedom)
+    centre, scale = float(logit(value)), stdtrit(interval.degrees_of_freedom, (1 + interval.level) / 2)
     error = (float(logit(interval.high)) - float(logit(interval.low))) / 2 / float(scale)
 
     def width_at(factor: float) -> float:
         freedom = interval.degrees_of_freedom * factor
-        half = float(student.ppf((1 + interval.level) / 2, freedom)) * error / math.sqrt(factor)
+        half = float(stdtrit(freedom, (1 + interval.level) / 2)) * error / math.sqrt(factor)
         return float(expit(centre + half) - expit(centre - half))
 
     smaller, larger = 1.0, 2.0
