@@ -9,7 +9,7 @@ from refusal_core.classifier import matcher
 from refusal_core.errors import InputError
 from refusal_core.samples import SAMPLES
 from refusal_core.versions import versions
-from ui import cache, checkpoints, search, show, state
+from ui import cache, checkpoints, runs_overview, scorecard_overview, search, show, state
 from ui.checkpoints import Choice
 from ui.frame import PAGES, Shared, frame
 from ui.show import ClassName
@@ -22,6 +22,9 @@ HASHED_BYTES = 500 * limits.MB
 
 def page(shared: Shared) -> None:
     _playground()
+    runs_overview.draw()
+    scorecard_overview.draw()
+    _study()
     _search()
     left, right = st.columns(2, gap="large")
     with left:
@@ -61,6 +64,20 @@ def _playground() -> None:
             label=":blue[Classify a batch, about sixty exchanges of three domains →]",
             query_params=state.to_params(View(batch=state.SAMPLE_BATCH)),
         )
+
+
+def _study() -> None:
+    entry = PAGES["study"]
+    st.subheader(entry.title, anchor=False)
+    st.markdown(
+        "Two activation exports, one to fit a direction on and one of other categories to test it on: the held-out "
+        "score with its interval over categories, what chance gives, what is called wrongly, and what none of it shows."
+    )
+    st.page_link(
+        entry.file,
+        label=":blue[Study the sample, 192 prompts in a small instruct model →]",
+        query_params={"study": "sample"},
+    )
 
 
 def _search() -> None:
@@ -123,6 +140,8 @@ def _limits() -> None:
         ("texts of a batch, together", f"{limits.BATCH_CHARACTERS:,} characters"),
         ("upload in demo mode", limits.show_bytes(limits.DEMO_UPLOAD_BYTES)),
         ("rows of a batch in demo mode", f"{limits.DEMO_BATCH_ROWS:,}"),
+        ("activation file below a data root", limits.show_bytes(limits.ACTIVATION_FILE_BYTES)),
+        ("activation file in demo mode", limits.show_bytes(limits.DEMO_STUDY_BYTES)),
         ("text in a share link, each", f"{limits.SHARED_TEXT_CHARACTERS:,} characters"),
         ("files listed below the data roots", f"{limits.FILES_LISTED:,}"),
     ]

@@ -19,7 +19,8 @@ HERE = Path(__file__).resolve().parent
 # What is installed, and the command that runs in the environment afterwards.
 JOBS = {
     "app": (".", ["streamlit", "run", "app.py"]),
-    "test": (".[dev]", ["pytest"]),
+    # Two at a time: half of the suite waits for a browser, a server or a disk. `-n 0` after it: one process.
+    "test": (".[dev]", ["pytest", "-n", "2", "--dist", "worksteal"]),
 }
 QUIET = subprocess.DEVNULL
 NO_ENSUREPIP = (

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, climb, evaluate, runs, scorecard, train
-from refusal_core.commands.entry import Parser, guarded
+from refusal_core.commands import (
+    classify,
+    climb,
+    compare_studies,
+    convert,
+    cosine,
+    evaluate,
+    export,
+    runs,
+    scorecard,
+    sweep,
+    train,
+)
+from refusal_core.commands.entry import Parser, guarded, leave
 
-COMMANDS = (classify, evaluate, train, runs, scorecard, climb)
+COMMANDS = (classify, evaluate, train, runs, scorecard, export, convert, sweep, compare_studies, cosine, climb)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,9 +44,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    if code == 130:  # a thread may still be in a library that aborts the process when Python ends under it
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    leave(main())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -61,6 +62,34 @@ def read_exchanges(
         raise WorkError("There is not enough memory to read the file.") from None
 
 
+def read_rows(source: Path | str | BinaryIO, *, name: str | None = None, names: Collection[str] = ()) -> Iterator[Row]:
+    """The rows of a file that holds no exchanges: prompts alone, or a table. `names` are the columns looked for.
+
+    A Row has its line, its values by column, and the reason where it could not be read. Raises as read_exchanges does,
+    but not for columns.
+    """
+    try:
+        with opened(source, name) as file, _table(file, _Columns(frozenset(names))) as table:
+            row = None
+            for row in table.rows:
+                yield row
+            if row is None:
+                raise InputError("there are no rows", where=file.name)
+    except MemoryError:
+        raise WorkError("There is not enough memory to read the file.") from None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the format readers ask of Keys, for columns of any name."""
+
+    all: frozenset[str]
+    id: str = "id"
+
+    def held_by(self, found: Collection[str]) -> bool:
+        return bool(self.all & set(found))
+
+
 def columns_of(source: Path | str | BinaryIO, name: str | None = None) -> list[str]:
     """The file's column names in order; of JSON, the keys of the first 20 rows. Raises as read_exchanges does."""
     with opened(source, name) as file, _table(file, Keys()) as table:
@@ -92,7 +121,7 @@ class _Table(NamedTuple):
 
 
 @contextmanager
-def _table(file: Source, keys: Keys) -> Iterator[_Table]:
+def _table(file: Source, keys: Keys | _Columns) -> Iterator[_Table]:
     """The reader that the content asks for."""
     file.refuse_foreign()
     if file.head.startswith(PARQUET):

@@ -35,10 +35,23 @@ NPZ_MEMBERS = 1_000
 NPZ_HEADER_BYTES = 10_000  # what numpy.load reads of a header, too
 DEFLATE_RATIO = 200  # of a large member; real activations reach about 10, a bomb about 1,000
 DEFLATE_RATIO_FROM = 16 * MB
+CONVERT_TENSORS = 200_000  # read one by one
+EXPORT_EXAMPLES = 1_000_000  # of one export that is written
+EXPORT_PROMPTS = 100_000  # that go through a language model
+LANGUAGE_MODEL_BYTES = 64 * GB
 ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 
 # Direction study
 STUDY_REPEATS = 100_000
+LABELS_LISTED = 12  # different labels of a file that a page offers for 0 and 1
+STUDY_STORED_BYTES = 16 * MB  # of one study in the store, packed
+STUDY_NAME_CHARACTERS = 120
+STUDIES_KEPT = 12  # in memory, for all sessions
+STUDIES_WAITING = 6  # under way or waiting for their turn, for all sessions
+STUDY_PROMPTS = 200_000  # rows of a table of prompts
+DEMO_STUDY_BYTES = 8 * MB  # of each uploaded file in demo mode
+DEMO_STUDY_REPEATS = 999
+SWEEP_LAYERS = 512
 
 # Scorecard
 SUITE_BYTES = 1 * MB
@@ -51,6 +64,13 @@ SCORECARD_EXAMPLES = 50  # failing exchanges listed with a row
 SCORECARD_FLIPS = 200  # ids listed in each direction
 SCORECARD_RESAMPLES = 20_000
 SCORECARD_CACHE_ENTRIES = 500_000  # answers kept on disk, about 300 bytes each
+SCORECARD_STORED_BYTES = 16 * MB  # of one result in the store, deflated
+SCORECARD_JSON_BYTES = 500 * MB  # of the same, unpacked
+SCORECARDS_KEPT = 8  # results in memory, for all sessions
+SCORECARDS_AT_ONCE = 2  # suites under way, for all sessions
+SCORECARD_HISTORY = 50  # runs of a suite that a page reads
+MATRIX_ROWS_SHOWN = 500  # of a scorecard, on a page; the downloads have all
+DEMO_SUITE_ROWS = 2_000  # assertions times checkpoints in demo mode
 # Training runs
 RUN_FILES = 20_000  # files of one folder that are looked at
 RUN_DEPTH = 32  # folders below each other

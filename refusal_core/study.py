@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from refusal_core.commands import study
-from refusal_core.commands.entry import main_of
+from refusal_core.commands.entry import leave, main_of
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,4 +14,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

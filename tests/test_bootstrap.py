@@ -86,7 +86,7 @@ def bench(tmp_path) -> Bench:
 PIP = "bin -m pip install --disable-pip-version-check --quiet"
 INSTALL = f"{PIP} --editable .[dev]"
 TORCH = f"{PIP} --force-reinstall --no-deps torch>=2.13,<3 --index-url {URL}"
-TEST = "bin -m pytest"
+TEST = "bin -m pytest -n 2 --dist worksteal"
 
 
 def test_the_first_start_installs_and_the_second_only_runs(bench):

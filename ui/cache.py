@@ -14,19 +14,25 @@ from refusal_core.classifier.folder import read_folder
 from refusal_core.errors import WorkError
 from refusal_core.memory import give_back
 from refusal_core.roots import DataRoots
-from ui import checkpoints
+from ui import checkpoints, runs
 from ui.batches import Shelf
 from ui.checkpoints import Choice, Folders
+from ui.scorecards import Shelf as ScorecardShelf
+from ui.studies import Shelf as StudyShelf
 
 if TYPE_CHECKING:
     from refusal_core.classifier import CheckpointInfo, Classifier
     from refusal_core.climb import Demonstration, Settings
     from refusal_core.jobs import Job
+    from refusal_core.scorecard.cache import AnswerCache
     from refusal_core.store import Store
 
 LISTING_SECONDS = 30
 DEMONSTRATIONS = 4  # kept; the largest that a page runs takes about 60 MB
+DEMO_ANSWERS = 20_000  # of scorecards, about 300 bytes each
+SUITE_FILES = (".yaml", ".yml")
 EXCHANGE_FILES = (".jsonl", ".json", ".csv", ".parquet")
+ACTIVATION_FILES = (".npz",)
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,68 @@ def checkpoint_folders(roots: DataRoots) -> Folders:
     return _folders(tuple(map(str, roots.roots)))
 
 
+def activation_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may hold activations; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)), ACTIVATION_FILES)
+
+
 def exchange_files(roots: DataRoots) -> list[str]:
     """Files below the data roots that may hold exchanges; looked up again after LISTING_SECONDS."""
-    return _files(tuple(map(str, roots.roots)))
+    return _files(tuple(map(str, roots.roots)), EXCHANGE_FILES)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def shelf() -> Shelf:
     """The batches of all sessions."""
     return Shelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def studies() -> StudyShelf:
+    """The direction studies of all sessions."""
+    return StudyShelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def scorecards() -> ScorecardShelf:
+    """The suites of all sessions."""
+    return ScorecardShelf()
+
+
+@st.cache_resource(max_entries=1, show_spinner=False, on_release=lambda answers: answers.close())
+def demo_answers() -> AnswerCache:
+    """Answers by digest, in memory: the demo writes nothing to disk."""
+    from refusal_core.scorecard.cache import AnswerCache
+
+    return AnswerCache(None, most=DEMO_ANSWERS)
+
+
+def classifier_for_work(name: str) -> Classifier:
+    """The classifier in memory when it is the one of `name`, else a fresh one that its user alone holds.
+
+    For work in threads: what others have on their pages is not pushed out of memory.
+    """
+    from refusal_core.classifier import load
+
+    key, loaded = _shelf().get("latest", (None, None))
+    choice = Choice(name, name, "starter" if name == checkpoints.STARTER else "directory")
+    return loaded.classifier if loaded is not None and key == (name, choice.stamp()) else load(name)
+
+
+def suite_files(roots: DataRoots) -> list[str]:
+    """Files below the data roots that may be suites; looked up again after LISTING_SECONDS."""
+    return _files(tuple(map(str, roots.roots)), SUITE_FILES)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def run_shelf() -> runs.Shelf:
+    """The training runs that were read, of all sessions."""
+    return runs.Shelf()
+
+
+def run_folders(roots: DataRoots) -> list[str]:
+    """Folders below the data roots that may hold training runs; looked up again after LISTING_SECONDS."""
+    return _run_folders(tuple(map(str, roots.roots)))
 
 
 @st.cache_resource(max_entries=2, show_spinner=False, on_release=lambda store: store.close())
@@ -148,8 +207,13 @@ def _folders(roots: tuple[str, ...]) -> Folders:
 
 
 @st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
-def _files(roots: tuple[str, ...]) -> list[str]:
-    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(EXCHANGE_FILES)]
+def _files(roots: tuple[str, ...], endings: tuple[str, ...]) -> list[str]:
+    return [name for name, _ in DataRoots(tuple(map(Path, roots))).files(endings)]
+
+
+@st.cache_data(max_entries=4, ttl=LISTING_SECONDS, show_spinner=False)
+def _run_folders(roots: tuple[str, ...]) -> list[str]:
+    return runs.folders(DataRoots(tuple(map(Path, roots))))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)

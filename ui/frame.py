@@ -41,6 +41,16 @@ PAGES = {
         Page("overview", "app.py", "Overview", "What kinds of answer does a model give, and how sure is that?"),
         Page("playground", "pages/1_Playground.py", "Playground", "What kind of answer is this response?"),
         Page(
+            "runs", "pages/2_Training_runs.py", "Training runs", "Which checkpoint is the best, and how sure is that?"
+        ),
+        Page("scorecard", "pages/3_Scorecard.py", "Scorecard", "Is a checkpoint good enough, and how sure is that?"),
+        Page(
+            "study",
+            "pages/4_Direction_study.py",
+            "Direction study",
+            "Is there a refusal direction in these activations, and does it hold on categories that it has not seen?",
+        ),
+        Page(
             "search",
             "pages/5_Search_demonstration.py",
             "Search demonstration",

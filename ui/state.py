@@ -21,6 +21,7 @@ from refusal_core.classifier.batch import LOW_CONFIDENCE
 from refusal_core.classifier.checkpoint import STARTER
 from refusal_core.classifier.texts import clean
 from refusal_core.climb import Settings
+from refusal_core.direction.meaning import REFUSED
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES
@@ -40,7 +41,24 @@ BATCH_UPLOAD, BATCH_FILE, BATCH_EVERY_TURN = "batch_upload", "batch_file", "batc
 BATCH_GROUP, BATCH_CLASSES, BATCH_MARKS, BATCH_TEXT, BATCH_ORDER, BATCH_THRESHOLD = (
     f"batch_{name}" for name in ("group", "classes", "marks", "text", "order", "threshold")
 )
+STUDY_WAY, STUDY_MEANS, STUDY_REPEATS, STUDY_SEED, STUDY_SPLIT, STUDY_SHARE, STUDY_CATEGORY, STUDY_KINDS = (
+    f"study_{name}" for name in ("way", "means", "repeats", "seed", "split", "share", "category", "kinds")
+)
+STUDY_UPLOAD = {role: f"study_upload_{role}" for role in ("train", "test", "pool", "other", "prompts")}
+STUDY_FILE = {role: f"study_file_{role}" for role in ("train", "test", "pool", "other")}
+SC_SAMPLE, SC_UPLOAD, SC_FILE, SC_DRAFT, SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE, SC_KEEP = (
+    f"scorecard_{name}" for name in ("sample", "upload", "file", "draft", "text", "only", "columns", "baseline", "keep")
+)
+SC_VERDICTS, SC_TESTS, SC_SEVERITIES, SC_ROW, SC_COLUMN, SC_HISTORY = (
+    f"scorecard_{name}" for name in ("verdicts", "tests", "severities", "row", "column", "history")
+)
 SECOND, SECOND_HUB = "compare_checkpoint", "compare_hub"
+RUNS: Mapping[str, object] = {  # of the Training runs page: name to default; the key is "runs_" and the name
+    "folder": None, "watch": False, "pick": (), "panels": (), "axis": "step", "smoothing": 0.0, "log": False,
+    "from": None, "to": None, "filter": "",
+    "tab": None, "metric": None, "baseline": None, "evaluation": None, "rows": None, "shares": "counts", "true": None,
+    "predicted": None, "page": 1, "other": None, "calibrated": None, "label": None, "threshold": 0.5,
+}  # fmt: skip
 ONE, BATCH = "one", "batch"  # values of VIEW
 DEFAULTS: Mapping[str, object] = {
     CHECKPOINT: STARTER,
@@ -68,6 +86,23 @@ DEFAULTS: Mapping[str, object] = {
     BATCH_TEXT: "",
     BATCH_ORDER: FILE_ORDER,
     BATCH_THRESHOLD: LOW_CONFIDENCE,
+    STUDY_WAY: "two",
+    STUDY_MEANS: REFUSED.key,
+    STUDY_REPEATS: 999,  # as in direction.result.Settings
+    STUDY_SEED: 0,
+    STUDY_SPLIT: "each",
+    STUDY_SHARE: 0.3,
+    STUDY_CATEGORY: None,
+    STUDY_KINDS: (0, 1),
+    **dict.fromkeys(STUDY_FILE.values()),
+    **dict.fromkeys((SC_SAMPLE, SC_FILE, SC_DRAFT)),
+    **dict.fromkeys((SC_TEXT, SC_ONLY, SC_COLUMNS, SC_BASELINE), ""),
+    **dict.fromkeys((SC_VERDICTS, SC_TESTS, SC_SEVERITIES), ()),
+    SC_ROW: 0,
+    SC_COLUMN: 0,
+    SC_KEEP: True,
+    SC_HISTORY: False,
+    **{f"runs_{name}": default for name, default in RUNS.items()},
 }
 NEW_BATCH, SAMPLE_BATCH = "new", "sample"  # in a link; anything else is the token of a batch in memory
 

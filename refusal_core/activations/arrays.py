@@ -44,6 +44,21 @@ def read_activations(
     return rows, dtype.name, layers
 
 
+def read_array(
+    container: Container, member: Member, *, bits: str | None = None, budget: int = ACTIVATION_BYTES
+) -> np.ndarray:
+    """The whole member in its own shape, mapped where it is stored. Raises as `read_activations` for type and size."""
+    where = f'{container.name}, member "{member.key}"'
+    header = read_header(container, member)
+    dtype = _value_type(header.dtype, bits, where)
+    if member.stored:
+        raw = np.frombuffer(container.packed(member), header.dtype, math.prod(header.shape), header.size)
+        array = raw.reshape(header.shape, order="F" if header.fortran else "C")
+    else:
+        array = _unpacked(container, member, header, None, budget, where)
+    return array if dtype == header.dtype else array.astype(header.dtype.newbyteorder("="), copy=False).view(dtype)
+
+
 def check_values(rows: np.ndarray, ids: tuple[str, ...], where: str) -> float:
     """The largest absolute value of `rows` [n, d]. Raises InputError for NaN, infinity, or a value over 1e100."""
     largest, bad, first = 0.0, 0, None
@@ -159,7 +174,7 @@ def _check_shape(header: Header, layer_index: int | None, where: str) -> int | N
 def _unpacked(
     container: Container, member: Member, header: Header, layer_index: int | None, budget: int, where: str
 ) -> np.ndarray:
-    n, d = header.shape[0], header.shape[-1]
+    n, d = (*header.shape, 1)[0], (1, *header.shape)[-1]
     one_layer = layer_index is not None and not header.fortran
     held = n * d * header.dtype.itemsize if one_layer else header.data_bytes
     check_size(held, budget, what="it", where=where, fix="write it by numpy.savez, which does not pack, or split it")

@@ -104,8 +104,13 @@ def check_unique(ids: tuple[str, ...], where: str) -> None:
         seen[name] = row
 
 
-def as_labels(values: np.ndarray, ids: tuple[str, ...], where: str) -> np.ndarray:
-    """The labels as int8 [n] of exactly 0 and 1. Raises InputError with row, id and value of the first other one."""
+def as_labels(values: np.ndarray, ids: tuple[str, ...], where: str, meant: tuple[str, str] | None = None) -> np.ndarray:
+    """The labels as int8 [n] of exactly 0 and 1. Raises InputError with row, id and value of the first other one.
+
+    `meant` gives what stands for 0 and for 1 in the file, as `label_text` writes it, where that is something else.
+    """
+    if meant is not None:
+        return _as_meant(values, ids, where, meant)
     kind = values.dtype.kind
     if kind not in "biuf":
         text = kind in "US"
@@ -113,7 +118,7 @@ def as_labels(values: np.ndarray, ids: tuple[str, ...], where: str) -> np.ndarra
             "they are text" if text else f"they are of type {values.dtype}",
             where=where,
             why="0 (not refused) and 1 (refused) are needed",
-            fix='map them first, for example (labels == "refused").astype(int)' if text else "save whole numbers",
+            fix="say which one is 0 and which is 1: --zero VALUE --one VALUE" if text else "save whole numbers",
         )
     wrong = ~((values == 0) | (values == 1))
     if wrong.any():
@@ -123,9 +128,46 @@ def as_labels(values: np.ndarray, ids: tuple[str, ...], where: str) -> np.ndarra
             f"the label is {values[row].item()!r}",
             where=f'{where}, row {row} (id "{ids[row]}")',
             why=f"{int(wrong.sum()):,} labels are neither 0 nor 1",
-            fix="save (labels > 0).astype(int)" if signs else "map every label to 0 or 1, or leave those examples out",
+            fix="say so: --zero=-1 --one=1" if signs else "map every label to 0 or 1, or leave those examples out",
         )
     return (values == 1).astype(np.int8)
+
+
+def label_text(value: object) -> str:
+    """A label as text: whole numbers without a decimal point, text in NFC without white space around it."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return unicodedata.normalize("NFC", str(value)).strip()
+
+
+def label_texts(values: np.ndarray) -> tuple[str, ...]:
+    """The distinct labels of a member as text, in the order of their values; empty when it holds no plain values."""
+    if values.dtype.kind not in "biufUS" or (
+        values.dtype.kind == "U" and _code_points(values).max(initial=0) > 0x10FFFF
+    ):
+        return ()
+    return tuple(dict.fromkeys(label_text(value) for value in np.unique(values).tolist()))
+
+
+def _as_meant(values: np.ndarray, ids: tuple[str, ...], where: str, meant: tuple[str, str]) -> np.ndarray:
+    zero, one = (label_text(text) for text in meant)
+    if zero == one:
+        raise InputError(f'"{one}" was given for 0 and for 1', where=where, fix="give two different labels")
+    found = label_texts(values)
+    strange = [text for text in found if text not in (zero, one)]
+    if strange or not found:
+        texts = [label_text(value) for value in values.tolist()] if found else []
+        row = next((row for row, text in enumerate(texts) if text in strange), None)
+        raise InputError(
+            f'the label is "{strange[0]}"' if strange else f"they are of type {values.dtype}",
+            where=where if row is None else f'{where}, row {row} (id "{ids[row]}")',
+            why=f'only "{zero}" (0) and "{one}" (1) were named',
+            fix="name the two labels that the file holds, or leave those examples out",
+        )
+    ones = [value for value in np.unique(values).tolist() if label_text(value) == one]
+    return np.isin(values, np.array(ones, values.dtype)).astype(np.int8)
 
 
 def as_metadata(values: np.ndarray) -> str | None:

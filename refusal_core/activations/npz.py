@@ -1,7 +1,8 @@
 """Reading an activation export, and checking that two of them can be a train and a test file.
 
 The format: an NPZ with `activations` [examples, dimensions] or [examples, layers, dimensions], `labels` 0 or 1,
-`ids` and `categories`; optional single values `model`, `layer`, `pooling`, and `bits` for typeless 2-byte activations.
+`ids` and `categories`; optional single values `model`, `layer`, `pooling`, and `bits` for typeless 2-byte activations;
+optional `layers`, the names of the layer axis.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Export:
     """One activation export, checked: every row has a finite vector, a 0/1 label, a unique id and a category.
 
     `activations` [n, d] in the file's own type, mapped from it where it was stored; `dtype` names that type. `largest`
-    is max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file.
+    is max |x|. `layers` is the length of the layer axis, None for [n, d]. `sha256` is of the whole file. `bits` is what
+    typeless values were declared to be, None where nothing was. `part` says which rows of the file these are, None for
+    all.
     """
 
     name: str
@@ -73,6 +76,8 @@ class Export:
     layer_index: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    bits: str | None = None
+    part: str | None = None
 
     @property
     def n(self) -> int:
@@ -90,13 +95,15 @@ def read_export(
     columns: Mapping[str, str] | None = None,
     bits: str | None = None,
     layer_index: int | None = None,
+    labels: tuple[str, str] | None = None,
     budget: int = ACTIVATION_BYTES,
     job: Job | None = None,
 ) -> Export:
     """Read an NPZ from a path, bytes, or a binary file.
 
     `name` is for messages (the file's own name when not given); `columns` maps our member names to the file's
-    ({"activations": "acts"}); `bits`, `layer_index` and `budget` as in `read_activations`. Raises InputError with file,
+    ({"activations": "acts"}); `labels` says what stands for 0 and for 1; `bits`, `layer_index` and `budget` as in
+    `read_activations`. Raises InputError with file,
     member, row, reason and mend for everything that is wrong with the input, and WorkError when it cannot be read.
     """
     if name is None:
@@ -117,6 +124,8 @@ def read_export(
     rows, dtype, layers = read_activations(
         container, found["activations"], bits=bits, layer_index=layer_index, budget=budget
     )
+    if layers is not None and (named := layer_names(container, layers)):
+        metadata["layer"] = named[layer_index]
     job.check()
     places = {ours: f'{name}, member "{member.key}"' for ours, member in found.items()}
     values = {ours: read_column(container, found[ours]) for ours in NAMES[1:]}
@@ -126,12 +135,34 @@ def read_export(
     ids = as_texts(values["ids"], places["ids"])
     check_unique(ids, places["ids"])
     categories = as_texts(values["categories"], places["categories"])
-    labels = as_labels(values["labels"], ids, places["labels"])
+    zeros_and_ones = as_labels(values["labels"], ids, places["labels"], labels)
     largest = check_values(rows, ids, places["activations"])
     job.check()
     return Export(
-        name, sha256, rows, labels, ids, categories, dtype, largest, layers, layer_index, metadata, tuple(notes)
+        name,
+        sha256,
+        rows,
+        zeros_and_ones,
+        ids,
+        categories,
+        dtype,
+        largest,
+        layers,
+        layer_index,
+        metadata,
+        tuple(notes),
+        bits,
     )
+
+
+def layer_names(container: Container, layers: int) -> tuple[str, ...] | None:
+    """What the member `layers` calls each of the `layers` of the layer axis; None when it does not name them all."""
+    if "layers" not in container.members:
+        return None
+    values = read_column(container, container.members["layers"])
+    if values.shape != (layers,) or values.dtype.kind not in "USiu":
+        return None
+    return as_texts(values, f'{container.name}, member "layers"')
 
 
 def check_train(train: Export) -> None:
@@ -152,7 +183,7 @@ def check_pair(train: Export, test: Export) -> tuple[str, ...]:
 
     Raises InputError for the same file twice, ids in both, different dimensions, and one class in train.
     """
-    if train.sha256 == test.sha256:
+    if train.sha256 == test.sha256 and not (train.part and test.part):
         raise InputError(
             "train and test are the same file",
             where=test.name,

@@ -33,8 +33,10 @@ def parse_name(name: str) -> tuple[str, str | None] | None:
     return (match["repo"], match["revision"]) if match else None
 
 
-def fetch(repo: str, revision: str | None) -> HubFolder:
+def fetch(repo: str, revision: str | None, *, also: tuple[str, ...] = ()) -> HubFolder:
     """Download (or take from the local cache) what is needed to load `repo`; nothing else of it is fetched.
+
+    `also` are further file names to take where they are there.
 
     Raises InputError when the hub says no (unknown, private or gated repository, no safetensors, too large), and
     WorkError within `limits.HUB_SECONDS` when it does not answer and the cache has no copy.
@@ -42,7 +44,7 @@ def fetch(repo: str, revision: str | None) -> HubFolder:
     from huggingface_hub import hf_hub_download
 
     try:
-        commit, names = _ask_within_deadline(repo, revision)
+        commit, names = _ask_within_deadline(repo, revision, also)
     except RefusalCoreError:
         raise
     except Exception as problem:
@@ -62,13 +64,13 @@ def fetch(repo: str, revision: str | None) -> HubFolder:
     return HubFolder(path.parent, commit, from_cache=False)
 
 
-def _ask_within_deadline(repo: str, revision: str | None) -> tuple[str, list[str]]:
+def _ask_within_deadline(repo: str, revision: str | None, also: tuple[str, ...]) -> tuple[str, list[str]]:
     """`_ask` in a thread that may be left behind: the client's timeouts do not cover a name server that hangs."""
     answer: queue.SimpleQueue[tuple[str, list[str]] | Exception] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
-            answer.put(_ask(repo, revision))
+            answer.put(_ask(repo, revision, also))
         except Exception as problem:
             answer.put(problem)
 
@@ -82,7 +84,7 @@ def _ask_within_deadline(repo: str, revision: str | None) -> tuple[str, list[str
     return found
 
 
-def _ask(repo: str, revision: str | None) -> tuple[str, list[str]]:
+def _ask(repo: str, revision: str | None, also: tuple[str, ...] = ()) -> tuple[str, list[str]]:
     """The commit, and the files to download; InputError when they cannot be a checkpoint that can be loaded.
 
     config.json is the last of them, so that a cache that holds it holds them all.
@@ -100,7 +102,7 @@ def _ask(repo: str, revision: str | None) -> tuple[str, list[str]]:
         raise InputError(
             "it has no safetensors weights", where=repo, why="other formats can run code and are not opened"
         )
-    wanted = [file for file in files if any(fnmatchcase(file.rfilename, pattern) for pattern in WANTED)]
+    wanted = [file for file in files if any(fnmatchcase(file.rfilename, pattern) for pattern in (*WANTED, *also))]
     size = sum(file.size or 0 for file in wanted)
     limits.check_size(size, limits.CHECKPOINT_BYTES, what="the checkpoint", where=repo, fix="name a smaller one")
     names = sorted((file.rfilename for file in wanted), key=lambda name: name == CONFIG)

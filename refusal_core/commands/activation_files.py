@@ -1,4 +1,4 @@
-"""The options and the reading that the two study commands share."""
+"""The options and the reading that the commands over activation exports share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from typing import IO
 
 from refusal_core.activations.arrays import BITS
-from refusal_core.activations.npz import Export, map_argument, read_export
+from refusal_core.activations.npz import Export, map_argument
+from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.commands import terminal
+from refusal_core.direction.meaning import MEANINGS
+from refusal_core.errors import InputError
 from refusal_core.jobs import Job
 from refusal_core.reports import atomic_file
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, layer_index: bool = True) -> None:
+    """The shared options; without --layer-index for a command that takes all layers."""
     parser.add_argument(
         "--map",
         action="append",
@@ -23,9 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=KEY",
         help="our name of a member = the file's, for example --map activations=acts; may be given again",
     )
-    parser.add_argument(
-        "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
-    )
+    if layer_index:
+        parser.add_argument(
+            "--layer-index", type=int, metavar="N", help="which layer of [examples, layers, dimensions] to read, from 0"
+        )
+    parser.add_argument("--zero", metavar="VALUE", help="the label that means 0, where the files say it otherwise")
+    parser.add_argument("--one", metavar="VALUE", help="the label that means 1, as --one=refused or --one=1")
     parser.add_argument("--bits", choices=BITS, help="what 16-bit integers or typeless 2-byte activations are")
     parser.add_argument(
         "--output", default="-", metavar="F", help="JSON file to write; - writes standard output (default: -)"
@@ -39,6 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_meaning(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--label-means",
+        choices=list(MEANINGS),
+        help="what label 1 says: the response refused, or the prompt is harmful; rates are worded by it",
+    )
+
+
+def labels_of(args: argparse.Namespace) -> tuple[str, str] | None:
+    """What stands for 0 and for 1. Raises InputError when only one of the two is given."""
+    if (args.zero is None) != (args.one is None):
+        raise InputError("only one of --zero and --one is given", fix="name both labels, --zero=VALUE --one=VALUE")
+    return None if args.zero is None else (args.zero, args.one)
+
+
 @contextlib.contextmanager
 def opened(output: str) -> Iterator[IO[str]]:
     """The file `output`, or stdout for "-"; opened before the work, so that a wrong place is found first."""
@@ -50,9 +72,17 @@ def opened(output: str) -> Iterator[IO[str]]:
             yield file
 
 
-def read(args: argparse.Namespace, paths: list[str], job: Job) -> list[Export]:
-    """The exports in the order of `paths`."""
+def read(
+    args: argparse.Namespace,
+    paths: list[str],
+    job: Job,
+    *,
+    held_out: tuple[str, ...] = (),
+    held_out_share: float | None = None,
+    seed: int = 0,
+) -> tuple[Export, Export | None]:
+    """The training part and the test part, the second None where one file is given and nothing is held out."""
     for path in paths:
         terminal.refuse_same_file(path, args.output)
-    columns = map_argument(args.map)
-    return [read_export(path, columns=columns, bits=args.bits, layer_index=args.layer_index, job=job) for path in paths]
+    reading = Reading(map_argument(args.map), labels_of(args), args.bits, args.layer_index, held_out, held_out_share)
+    return read_parts([(path, None) for path in paths], reading, seed, job)

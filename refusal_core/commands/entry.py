@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from refusal_core.errors import Cancelled, RefusalCoreError, one_line
 
@@ -44,3 +45,12 @@ def main_of(module: object, prog: str, arguments: Sequence[str] | None) -> int:
     parser = Parser(prog=prog, description=(module.__doc__ or "").split("\n")[0])
     module.add_arguments(parser)
     return guarded(module.run, parser.parse_args(arguments))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with this exit code."""
+    if code == Cancelled.exit_code:  # a thread may still be in a library that aborts when Python ends under it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -41,17 +41,18 @@ def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -
     lines = [f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"]
     for finding in findings:
         lines.append(
-            f"! {finding.kind}, {finding.run}, {finding.where}: {finding.found}; {finding.expected}. {finding.fix}"
+            f"! {finding.kind}, {finding.run}, {finding.where}: expected {finding.expected}; "
+            f"found {finding.found}. To mend it: {finding.fix}"
         )
     for each in runs:
         lines += ["", *_run(each)]
     ours = [problem for problem in problems if problem.ours]
     if ours:
-        lines += ["", f"{len(ours):,} files were not read, or not as they are:"]
+        lines += ["", f"Files not read, or not as they are: {len(ours):,}"]
         lines += [f"  {p.file}: {p.what}" + (f"; {p.fix}" if p.fix else "") for p in ours[:_SHOWN]]
         lines += [f"  and {len(ours) - _SHOWN:,} more (--json lists them)"] if len(ours) > _SHOWN else []
     if others := len(problems) - len(ours):
-        lines += ["", f"{others:,} other files are no run artefacts."]
+        lines += ["", f"Other files, which are no run artefacts: {others:,}"]
     return [one_line(line, 2_000) for line in lines]
 
 

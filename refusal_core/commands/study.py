@@ -7,7 +7,9 @@ import argparse
 from refusal_core.commands import activation_files, terminal
 from refusal_core.direction.findings import split_sentence
 from refusal_core.direction.intervals import NotAvailable
+from refusal_core.direction.meaning import Meaning, meaning_of
 from refusal_core.direction.nulls import RandomDirections
+from refusal_core.direction.scores import CategoryScore
 from refusal_core.direction.splits import SplitComparison
 from refusal_core.direction.study import Settings, Study
 from refusal_core.direction.study import study as run_study
@@ -49,6 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="random partitions in the comparison of splits (default: 20)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of all draws (default: 0)")
+    parser.add_argument(
+        "--hold-out",
+        action="append",
+        default=[],
+        metavar="CATEGORY",
+        help="of one pooled file, a category to test on instead of fitting on it; may be given again",
+    )
+    parser.add_argument(
+        "--hold-out-share", type=float, metavar="X", help="of one pooled file, the share of random rows to test on"
+    )
+    activation_files.add_meaning(parser)
     activation_files.add_arguments(parser)
 
 
@@ -61,10 +74,14 @@ def run(args: argparse.Namespace) -> int:
         model=args.model,
         layer=args.layer,
         pooling=args.pooling,
+        label_means=args.label_means,
     )
     with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
-        exports = activation_files.read(args, [args.train, *([args.test] if args.test else [])], job)
-        result = run_study(exports[0], exports[1] if args.test else None, settings, job)
+        paths = [args.train, *([args.test] if args.test else [])]
+        train, test = activation_files.read(
+            args, paths, job, held_out=tuple(args.hold_out), held_out_share=args.hold_out_share, seed=args.seed
+        )
+        result = run_study(train, test, settings, job)
         output.write(result.to_json())
     summarise(result)
     return 0
@@ -73,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
 def summarise(result: Study) -> None:
     """The answer in one sentence, then what carries it, for the person at the terminal."""
     terminal.say(result.headline)
+    meaning = meaning_of(result.extraction.get("label_means"))
     scores = result.test
     if not isinstance(scores, NotAvailable):
         if scores.auroc is not None:
@@ -93,7 +111,7 @@ def summarise(result: Study) -> None:
             terminal.say(f"  {name.replace('_', ' ')}: {said}")
         for category in scores.by_category[:_CATEGORIES_SHOWN]:
             seen = " (in training too)" if category.seen_in_train else ""
-            terminal.say(f"  {one_line(category.category, 60)}{seen}: {_rates(category)}")
+            terminal.say(f"  {one_line(category.category, 60)}{seen}: {_rates(category, meaning)}")
         if len(scores.by_category) > _CATEGORIES_SHOWN:
             terminal.say(f"  and {len(scores.by_category) - _CATEGORIES_SHOWN} more categories in the JSON")
         if isinstance(result.split_comparison, SplitComparison):
@@ -102,11 +120,10 @@ def summarise(result: Study) -> None:
         terminal.say(f"warning: {one_line(warning)}")
 
 
-def _rates(category) -> str:
+def _rates(category: CategoryScore, meaning: Meaning) -> str:
     parts = []
-    for label, name in (("0", "false refusals"), ("1", "missed refusals")):
-        kind = "false" if label == "0" else "missed"
+    for label, kind in (("0", "false"), ("1", "missed")):
         value, interval = getattr(category, f"{kind}_refusal_rate"), getattr(category, f"{kind}_refusal_rate_interval")
         if value is not None:
-            parts.append(f"{name} {Rate(value, category.label_counts[label], interval)}")
+            parts.append(f"{getattr(meaning, kind)} {Rate(value, category.label_counts[label], interval)}")
     return ", ".join(parts)

@@ -62,6 +62,24 @@ def shuffled_categories(
     moves = movable(train, test)
     if isinstance(moves, NotAvailable):
         return moves
+    found = labelings(moves, test, repeats, rng)
+    if isinstance(found, NotAvailable):
+        return found
+    labels, listed, count = found
+    scores = _scores(train, test, direction, moves, labels, job)
+    if listed:
+        # The true labeling scores what was observed; by another order of sums it might differ by rounding.
+        scores[(labels == moves.label).all(1)] = observed
+    return null(scores, observed, claim=CLAIM, labelings=float(count), listed=listed)
+
+
+def labelings(
+    moves: Movable, test: Rows, repeats: int, rng: np.random.Generator
+) -> tuple[np.ndarray, bool, int] | NotAvailable:
+    """bool [m, K] labels of the training categories, whether they are all there are, and how many there could be.
+
+    Draws that leave the test file one class are not among them. The same for every layer of the same examples.
+    """
     count = math.comb(len(moves.label), int(moves.label.sum()))
     listed = count <= LISTED
     labels = _all_labelings(moves.label) if listed else _drawn(moves, test, repeats, rng)
@@ -69,11 +87,7 @@ def shuffled_categories(
         labels = labels[_two_classes(labels, moves, test)]
     if len(labels) < 2:
         return NotAvailable("no other labeling of whole categories leaves both labels in both files")
-    scores = _scores(train, test, direction, moves, labels, job)
-    if listed:
-        # The true labeling scores what was observed; by another order of sums it might differ by rounding.
-        scores[(labels == moves.label).all(1)] = observed
-    return null(scores, observed, claim=CLAIM, labelings=float(count), listed=listed)
+    return labels, listed, count
 
 
 def _all_labelings(label: np.ndarray) -> np.ndarray:

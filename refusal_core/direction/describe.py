@@ -25,7 +25,7 @@ def describe(
 ) -> tuple[dict, tuple[str, ...]]:
     """The `extraction` section, and warnings where what the user says of `METADATA` contradicts a file."""
     files = {"train": train, **({"test": test} if test else {})}
-    section: dict = {key: given_by_user.get(key) or NOT_STATED for key in METADATA}
+    section: dict = {key: given_by_user.get(key) or NOT_STATED for key in (*METADATA, "label_means")}
     warnings = []
     for part, export in files.items():
         section[f"{part}_file"] = {key: export.metadata.get(key, NOT_STATED) for key in METADATA}
@@ -40,8 +40,10 @@ def describe_input(export: Export, rows: Rows) -> Mapping[str, object]:
     """The `inputs` entry of one file."""
     n0, n1 = rows.label_counts
     sizes = np.bincount(rows.code).tolist()
+    part = {} if export.part is None else {"part": export.part}
     return {
         "sha256": export.sha256,
+        **part,
         "examples": export.n,
         "dimensions": export.d,
         "dtype": export.dtype,

@@ -8,6 +8,7 @@ import numpy as np
 
 from refusal_core.activations.npz import Export
 from refusal_core.direction.intervals import CategoryInterval, NotAvailable
+from refusal_core.direction.meaning import meaning_of
 from refusal_core.direction.nulls import Null, RandomDirections
 from refusal_core.direction.splits import SplitComparison
 from refusal_core.errors import one_line
@@ -22,13 +23,14 @@ def headline(result: Mapping) -> str:
     test, counts = result["test"], result["inputs"]["test"]
     n, where = counts["examples"], result["split"]
     if test.balanced_accuracy is None:
+        meaning = meaning_of(result["extraction"].get("label_means"))
         wrong, name = (
-            (test.false_refusal_rate, "False-refusal")
+            (test.false_refusal_rate, meaning.false_rate)
             if test.missed_refusal_rate is None
-            else (test.missed_refusal_rate, "Missed-refusal")
+            else (test.missed_refusal_rate, meaning.missed_rate)
         )
         return (
-            f"{name} rate {rate(round(wrong * n), n)}, {where}; the test file holds one class, so balanced accuracy is "
+            f"{name} {rate(round(wrong * n), n)}, {where}; the test file holds one class, so balanced accuracy is "
             "undefined."
         )
     return f"Balanced accuracy {_value(test.balanced_accuracy, result['interval'], n)}, {where}{_chance(result)}."
@@ -55,6 +57,7 @@ def split_sentence(c: SplitComparison) -> str:
 def warnings(train: Export, test: Export, result: Mapping) -> Iterator[str]:
     """Warnings about the result, most weighty first."""
     scores, leak, shift = result["test"], result["leakage"], result["threshold_shift"]
+    meaning = meaning_of(result["extraction"].get("label_means"))
     if result["split"] != "categories held out":
         shared, identity = len(result["seen_categories"]), result["baselines"]["category_identity"]
         yield (
@@ -87,7 +90,7 @@ def warnings(train: Export, test: Export, result: Mapping) -> Iterator[str]:
         )
     yield from _about_interval(result["interval"])
     if scores.ties:
-        yield f"{scores.ties:,} test rows lie exactly at the threshold and are called refusals."
+        yield f"{scores.ties:,} test rows lie exactly at the threshold and are called {meaning.one}."
     yield from _about_storage(train, test, result["geometry"].largest_ratio)
 
 

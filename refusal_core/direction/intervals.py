@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import t as student
+from scipy.special import expit, logit, stdtrit
 
 from refusal_core.direction.scores import balanced_accuracy
 from refusal_core.metrics.intervals import LEVEL
@@ -121,7 +120,7 @@ def category_interval(
     variance, freedom = cluster_variance(correct, counts)
     if variance <= _ROUNDING:
         return NotAvailable("every category has the same rates, so categories show no spread")
-    half = float(student.ppf((1 + level) / 2, freedom)) * math.sqrt(variance) / (value * (1 - value))
+    half = float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance) / (value * (1 - value))
     held = counts > 0
     return CategoryInterval(
         method="cluster t over categories, logit scale",

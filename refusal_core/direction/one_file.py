@@ -48,4 +48,5 @@ def one_file(export: Export, settings: Settings, job: Job) -> Study:
         warnings=(*export.notes, *differing),
         unit=direction.unit,
         projections=np.empty(0),
+        margins=np.empty(0),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from refusal_core.direction.geometry import Geometry
 from refusal_core.direction.intervals import CategoryInterval, LeaveOneOut, NotAvailable
 from refusal_core.direction.leakage import Leakage
+from refusal_core.direction.meaning import MEANINGS
 from refusal_core.direction.scores import MacroAverage, TestScores, ThresholdShift
 from refusal_core.direction.splits import REPEATS as SPLIT_REPEATS
 from refusal_core.direction.splits import SplitComparison
@@ -33,7 +34,8 @@ _STREAMS = (
 @dataclass(frozen=True)
 class Settings:
     """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
-    products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export.
+    products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export,
+    `label_means` (a key of MEANINGS) its labels.
     """
 
     repeats: int = 999
@@ -43,6 +45,7 @@ class Settings:
     model: str | None = None
     layer: str | None = None
     pooling: str | None = None
+    label_means: str | None = None
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -60,17 +63,23 @@ class Settings:
                     fix="give another number",
                 )
 
+        if self.label_means not in (None, *MEANINGS):
+            raise InputError(
+                f'it is "{self.label_means}"', where="--label-means", why=f"{' or '.join(MEANINGS)} is possible"
+            )
+
     def described(self) -> dict[str, str | None]:
         """What the user says of the export."""
-        return {"model": self.model, "layer": self.layer, "pooling": self.pooling}
+        return {"model": self.model, "layer": self.layer, "pooling": self.pooling, "label_means": self.label_means}
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
     """The result. Sections that are undefined are a NotAvailable with the reason; `sections` is what is written.
 
-    Beside the sections, for drawing: `unit` [d] the direction and `projections` [n] of the test rows in the file's own
-    coordinates (empty when one pooled file was given).
+    Beside the sections, for drawing: `unit` [d] the direction, `projections` [n] of the test rows in the file's own
+    coordinates, and `margins` [n] above the threshold (both empty when one pooled file was given). A row is called 1
+    when its margin is at or above 0: taken from the projections, rounding might say otherwise.
     """
 
     headline: str
@@ -95,11 +104,12 @@ class Study:
     warnings: tuple[str, ...]
     unit: np.ndarray = field(repr=False)
     projections: np.ndarray = field(repr=False)
+    margins: np.ndarray = field(repr=False)
     held_out_only: bool = False
 
     def sections(self) -> dict:
         """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
-        names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "held_out_only")]
+        names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "margins", "held_out_only")]
         if self.held_out_only:
             names = [name for name in names if name not in ("nulls", "interval", "split_comparison")]
         found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}

@@ -129,7 +129,8 @@ class Centred32:
         self._centre = centre if self._wide else (centre * self.scale).astype(np.float32)
         exact = centre * self.scale
         self.rest = np.zeros_like(exact) if self._wide else exact - self._centre
-        self._out = np.empty((min(block_rows(rows.d), rows.n), rows.d), np.float32)
+        self.rows = min(block_rows(rows.d), rows.n)  # that one call takes at most
+        self._out = np.empty((self.rows, rows.d), np.float32)
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """The block; it is overwritten by the next call."""

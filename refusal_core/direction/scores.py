@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from refusal_core.direction.rows import Rows
 from refusal_core.metrics.intervals import Interval, Rate, rate
@@ -101,6 +100,8 @@ def auroc(values: np.ndarray, labels: np.ndarray) -> float | None:
     n0 = len(labels) - n1
     if not n0 or not n1:
         return None
+    from scipy.stats import rankdata  # brings 50 MB, which other pages need not pay
+
     return (float(rankdata(values)[labels == 1].sum()) - n1 * (n1 + 1) / 2) / (n1 * n0)
 
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 from refusal_core.direction.intervals import NotAvailable, cluster_variance, too_few_categories
 from refusal_core.direction.rows import Rows, group_sums, wide_blocks
@@ -194,12 +194,12 @@ def difference_interval(
     if variance <= 1e-24:
         return NotAvailable("every category shows the same difference, so categories show no spread")
     value, error = float((sums.sum(0) / counts.sum(0)).mean()), math.sqrt(variance)
-    half = float(student.ppf((1 + level) / 2, freedom)) * error
+    half = float(stdtrit(freedom, (1 + level) / 2)) * error
     return DifferenceInterval(
         method="cluster t over categories",
         level=level,
         low=value - half,
         high=value + half,
         degrees_of_freedom=freedom,
-        p_value=float(2 * student.sf(abs(value) / error, freedom)),
+        p_value=float(2 * stdtr(freedom, -abs(value) / error)),
     )

@@ -127,6 +127,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         warnings=warnings,
         unit=direction.unit,
         projections=margin + direction.threshold,
+        margins=margin,
         held_out_only=held_out_only,
     )
 

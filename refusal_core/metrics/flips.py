@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.special import bdtr, ndtr, ndtri
 
 from refusal_core.metrics.intervals import LEVEL, Interval
 
@@ -16,7 +15,7 @@ FEWEST_FLIPS = 6  # fewer can never reach 0.05 in the exact two-sided test
 def mcnemar(worse: int, better: int) -> float:
     """Exact two-sided p of McNemar's test: the chance of a split at least as uneven, were both ways as likely."""
     n = worse + better
-    return min(1.0, 2 * float(binom.cdf(min(worse, better), n, 0.5))) if n else 1.0
+    return min(1.0, 2 * float(bdtr(min(worse, better), n, 0.5))) if n else 1.0
 
 
 def tango(worse: int, better: int, n: int, level: float = LEVEL) -> Interval | None:

@@ -106,6 +106,6 @@ def at_common_steps(a: Curve, b: Curve) -> tuple[NDArray[np.float64], NDArray[np
 
 def close(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Equal within what float32 and four printed digits keep; NaN equals NaN."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(a - b) <= np.maximum(_ABSOLUTE, _RELATIVE * np.abs(b))
     return near | (a == b) | (np.isnan(a) & np.isnan(b))

@@ -104,7 +104,7 @@ def _numbers(answers: Sequence[Predictions], tables: Sequence[Table], scores: Se
         if isinstance(table, ReportTable):
             f1, accuracy = stated_averages(table).get("macro_f1"), of_report(table).values.get("accuracy")
             parts = [] if f1 is None else [f"macro F1 {f1:.4g} (no interval: it needs a matrix or predictions)"]
-            if accuracy is not None and table.n:
+            if accuracy is not None and table.n and table.n < 2**53:
                 parts.insert(0, f"accuracy {format_rate(rate(round(accuracy * table.n), table.n))}")
             if parts:
                 text = "; ".join(parts)

@@ -83,7 +83,7 @@ def _of_stated(stated: Stated, evaluations: Evaluations, checkpoints: Sequence[C
     at, key = min(hits, key=lambda hit: (hit[1][3] is not None, _rank(hit[1][2]), hit[0]))
     steps, values = evaluations.values(key)
     greater = greater_is_better(key[2])
-    if not _known(key[2]) and np.ptp(values) > 0:
+    if not _known(key[2]) and (values != values[0]).any():
         greater = stated.value > values.min()
     top, bottom = (values.max(), values.min()) if greater else (values.min(), values.max())
     name = stated.checkpoint or _name(at, checkpoints)
@@ -99,7 +99,8 @@ def _of_stated(stated: Stated, evaluations: Evaluations, checkpoints: Sequence[C
 
 
 def _near(values: NDArray[np.float64] | float, value: float) -> NDArray[np.bool_]:
-    return np.abs(values - value) <= 1e-9 * max(1.0, abs(value))
+    with np.errstate(over="ignore"):
+        return np.abs(values - value) <= 1e-9 * max(1.0, abs(value))
 
 
 def _known(metric: str) -> bool:

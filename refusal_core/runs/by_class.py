@@ -25,7 +25,7 @@ def class_scores(table: ReportTable | MatrixTable) -> tuple[ClassScores, ...]:
 
 
 def _of_row(row: ReportRow, digits: int | None) -> ClassScores:
-    support = round(row.support) if row.support is not None else 0
+    support = round(row.support) if row.support is not None and 0 <= row.support < 2**53 else 0
     within = 0.51 * 10.0**-digits if digits is not None else 1e-6
     right = _whole(row.recall, support, within)
     predicted = _predicted(row.precision, right, within)

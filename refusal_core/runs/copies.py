@@ -39,6 +39,11 @@ def copies(runs: Sequence[Run]) -> list[Finding]:
     for (_, mine), (other, theirs) in _alike(answers, lambda p: (p.ids, p.labels, p.predicted.tobytes())):
         what = f"the same answer to every one of {len(mine):,} items as {mine.file}"
         found.append((other, _finding(runs[other], [theirs.file], "answers of its own", what)))
+    for place, run in enumerate(runs):  # the answers of a training settle, its probabilities move on
+        each = [(i, p) for i, p in enumerate(_answers(run)) if p.probabilities is not None]
+        for (_, mine), (_, theirs) in _alike(each, lambda p: (p.ids, p.labels, p.probabilities.tobytes())):
+            what = f"the same probabilities for every one of {len(mine):,} items as {mine.file}"
+            found.append((place, _finding(run, [theirs.file], "probabilities of its own", what)))
     return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
 
 

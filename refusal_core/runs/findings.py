@@ -73,7 +73,12 @@ def _constant(run: Run) -> Iterator[Finding]:
     still = []
     for curve in _evaluated(run):
         values = curve.current().values
-        if curve.metric != "loss" and len(values) >= _FEWEST and np.isfinite(values).all() and np.ptp(values) == 0:
+        if (
+            curve.metric != "loss"
+            and len(values) >= _FEWEST
+            and np.isfinite(values).all()
+            and (values == values[0]).all()
+        ):
             still.append(curve)
     if not still:
         return
@@ -145,7 +150,7 @@ def _while_accuracy(run: Run, dataset: str, onset: float) -> str:
         if curve.metric in ("macro_f1", "f1", "accuracy") and curve.dataset == dataset:
             current = curve.current()
             there, last = current.values[current.steps == onset], current.values[-1:]
-            if not np.ptp(current.values):
+            if (current.values == current.values[0]).all():
                 continue
             if len(there) and np.isfinite([there[0], last[0]]).all() and last[0] >= there[0]:
                 return (

@@ -18,11 +18,12 @@ _ARRAYS = ("steps", "values", "epochs", "times", "attempt", "superseded")
 def split_attempts(curve: Curve) -> Curve:
     """The same rows, with a new attempt wherever steps fall, and what a later attempt passed again marked."""
     known = np.isfinite(curve.steps)
-    if known.sum() < 2 or not (np.diff(curve.steps[known]) < 0).any():
+    falling = curve.steps[known][1:] < curve.steps[known][:-1]
+    if not falling.any():
         return curve
     steps = np.where(known, curve.steps, -np.inf)
     falls = np.zeros(len(curve), dtype=np.int64)
-    falls[np.flatnonzero(known)[1:]] = np.diff(curve.steps[known]) < 0
+    falls[np.flatnonzero(known)[1:]] = falling
     return marked(replace(curve, attempt=curve.attempt + np.cumsum(falls)), steps)
 
 

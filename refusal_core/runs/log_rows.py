@@ -144,12 +144,22 @@ def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: J
             job.check()
         cells = {key: cell for key, cell in zip(keys, row, strict=False) if key and cell and not cell.isspace()}
         if cells:
-            columns.add(cells)
+            columns.add(_as_numbers(cells))
     columns.texts = 0  # every cell of a CSV is text
     found = history(columns, file, "CSV history")
     if not found.curves:
         raise InputError("no column of it holds numbers beside the step", where=file)
     return found
+
+
+def _as_numbers(cells: dict[str, str]) -> Mapping[str, object]:
+    """The cells as numbers where all of them are; the usual case, which is several times faster."""
+    try:
+        if "_" not in "".join(cells.values()):  # float() takes 1_000
+            return dict(zip(cells, map(float, cells.values()), strict=True))
+    except ValueError:
+        pass
+    return cells
 
 
 def csv_table(text: str) -> tuple[list[str], Iterator[list[str]]] | None:

@@ -68,7 +68,8 @@ class Evaluations:
             name = (curve.dataset, curve.metric, curve.label)
             if curve.split != "eval" or name not in mine:
                 continue
-            near = np.abs(curve.values - mine[name]) <= _MATCH * np.maximum(1.0, np.abs(curve.values))
+            with np.errstate(over="ignore", invalid="ignore"):
+                near = np.abs(curve.values - mine[name]) <= _MATCH * np.maximum(1.0, np.abs(curve.values))
             fits, against = np.union1d(fits, curve.steps[near]), np.union1d(against, curve.steps[~near])
         return tuple(float(step) for step in np.setdiff1d(fits, against))
 
@@ -94,7 +95,7 @@ def items_behind(scores: Iterable[Score]) -> int | None:
         return stated
     for split, dataset in dict.fromkeys((s.split, s.dataset) for s in scores):
         of = {s.metric: s.value for s in scores if (s.split, s.dataset) == (split, dataset)}
-        if of.get("samples", 0) > 0:
+        if 0 < of.get("samples", 0) < 1e12:
             return round(of["samples"])
         product = of.get("runtime", np.nan) * of.get("samples_per_second", np.nan)
         if np.isfinite(product) and 0.5 < product < 1e7:
@@ -112,12 +113,12 @@ def measures(scores: Scores, split: str | None = None) -> dict[tuple[str, str, s
     }
 
 
-def merged(metrics: Scores | None, more: Scores) -> Scores:
-    """`metrics` with the numbers of `more` that it lacks."""
+def merged(metrics: Scores | None, more: Scores, split: str | None = None) -> Scores:
+    """`metrics` with the numbers of `more` that it lacks; those of one split where it is named."""
     if metrics is None:
         return more
     have = {score.name for score in metrics.scores}
-    new = tuple(score for score in more.scores if score.name not in have)
+    new = tuple(score for score in more.scores if score.name not in have and split in (None, score.split))
     return replace(metrics, scores=metrics.scores + new, n=metrics.n or more.n)
 
 
@@ -178,7 +179,7 @@ def place_by_value(
         note = f"{what} is its own, by value" + ("" if stamped else ", not by its epoch stamp")
         placed[at] = replace(
             placed[at],
-            metrics=merged(placed[at].metrics, scores),
+            metrics=merged(placed[at].metrics, scores, "eval"),
             notes=placed[at].notes if note in placed[at].notes else (*placed[at].notes, note),
         )
     for step, of_step in told.items():

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from refusal_core.errors import InputError
 from refusal_core.exchange_formats.json_values import JsonError, parse, repeated_among
 from refusal_core.jobs import Job
-from refusal_core.limits import RUN_TEXT_BYTES
+from refusal_core.limits import MATRIX_CLASSES, RUN_TEXT_BYTES
 from refusal_core.runs import evaluations, flat, log_rows, matrices, report_data, report_text, state, trackio
 from refusal_core.runs.artefacts import Artefact
 from refusal_core.runs.columns import Columns
@@ -207,13 +207,14 @@ def _csv(text: str, file: str, job: Job | None) -> Found | None:
     if table is None:
         return None
     header, rows = table
-    if len(text) <= RUN_TEXT_BYTES:
-        rows = list(rows)
-        found = report_data.from_rows(header, rows, file)
+    few = list(islice(rows, MATRIX_CLASSES + _FEW))
+    if len(few) < MATRIX_CLASSES + _FEW:
+        found = report_data.from_rows(header, few, file)
         if found is None and not log_rows.has_stamp(header):
-            found = matrices.from_rows(header, rows, file)
+            found = matrices.from_rows(header, few, file)
         if found is not None:
             return [_table(found, file, "report or matrix as CSV")], []
+    rows = chain(few, rows)
     try:
         return [log_rows.read_csv_log(header, rows, file, job)], []
     except InputError as error:

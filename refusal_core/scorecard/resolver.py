@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from refusal_core.classifier import hub
 from refusal_core.errors import InputError
 from refusal_core.roots import DataRoots
 
@@ -94,7 +96,7 @@ class WithinRoots:
         if self.starter_only or (written.startswith(HUB) and not self.hub):
             raise InputError("only the starter can be loaded here", where=written, fix="give predictions instead")
         if written.startswith(HUB):
-            return written.removeprefix(HUB)
+            return _hub_name(written.removeprefix(HUB))
         return str(self.folder(written))
 
     def _below(self, written: str) -> Path:
@@ -109,3 +111,10 @@ class WithinRoots:
                 else problem.fix
             )
             raise InputError(problem.what, where=written, why=problem.why, fix=fix) from None
+
+
+def _hub_name(name: str) -> str:
+    """`name`, which is surely none of a folder: the loader takes a folder first, wherever that lies."""
+    if hub.parse_name(name) is None or os.path.lexists(name):
+        raise InputError("this is no hub name", where=f"{HUB}{name}", fix="write it as hub:owner/name@revision")
+    return name

@@ -7,6 +7,7 @@
 
 from refusal_core.store.database import SETTING, default_url
 from refusal_core.store.feedback import Feedback
+from refusal_core.store.scorecards import SignOff, StoredRun
 from refusal_core.store.store import Store
 
-__all__ = ["SETTING", "Feedback", "Store", "default_url"]
+__all__ = ["SETTING", "Feedback", "SignOff", "Store", "StoredRun", "default_url"]

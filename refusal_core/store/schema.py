@@ -50,6 +50,40 @@ FEEDBACK = sa.Table(
     sa.Index("refusal_feedback_at", "at"),
     sqlite_autoincrement=True,
 )
+STUDIES = sa.Table(
+    "refusal_study",
+    METADATA,
+    sa.Column("digest", sa.String(64), primary_key=True),  # SHA-256 of study.json
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("headline", sa.Text, nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),  # direction.record.Record.packed
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Index("refusal_study_at", "at"),
+)
+SCORECARDS = sa.Table(
+    "refusal_scorecard",
+    METADATA,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("suite", sa.Text, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),  # SHA-256 of scorecard.json
+    sa.Column("sentence", sa.Text, nullable=False),
+    sa.Column("packed", sa.LargeBinary, nullable=False),  # scorecard.json, deflated
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Index("refusal_scorecard_digest", "digest"),
+    sqlite_autoincrement=True,
+)
+SIGN_OFFS = sa.Table(
+    "refusal_sign_off",
+    METADATA,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("digest", sa.String(64), nullable=False),  # of the result that was signed
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Index("refusal_sign_off_digest", "digest"),
+    sqlite_autoincrement=True,
+)
 _VERSION = sa.Table("refusal_store_version", sa.MetaData(), sa.Column("version", sa.Integer, nullable=False))
 
 
@@ -70,8 +104,41 @@ def _first(connection: sa.Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX refusal_feedback_at ON refusal_feedback (at)")
 
 
+def _studies(connection: sa.Connection) -> None:
+    """Stored studies: result and settings by digest, no activations."""
+    sqlite = connection.dialect.name == "sqlite"
+    blob, time = ("BLOB", "DATETIME") if sqlite else ("BYTEA", "TIMESTAMP WITH TIME ZONE")
+    connection.exec_driver_sql(
+        f"""CREATE TABLE refusal_study (
+            digest VARCHAR(64) NOT NULL PRIMARY KEY, title TEXT NOT NULL, headline TEXT NOT NULL,
+            packed {blob} NOT NULL, who TEXT NOT NULL, at {time} NOT NULL
+        )"""
+    )
+    connection.exec_driver_sql("CREATE INDEX refusal_study_at ON refusal_study (at)")
+
+
+def _scorecards(connection: sa.Connection) -> None:
+    """Runs of suites and what people signed."""
+    sqlite = connection.dialect.name == "sqlite"
+    number = "INTEGER PRIMARY KEY AUTOINCREMENT" if sqlite else "SERIAL PRIMARY KEY"
+    blob, time = ("BLOB", "DATETIME") if sqlite else ("BYTEA", "TIMESTAMP WITH TIME ZONE")
+    connection.exec_driver_sql(
+        f"""CREATE TABLE refusal_scorecard (
+            number {number}, suite TEXT NOT NULL, digest VARCHAR(64) NOT NULL, sentence TEXT NOT NULL,
+            packed {blob} NOT NULL, at {time} NOT NULL
+        )"""
+    )
+    connection.exec_driver_sql("CREATE INDEX refusal_scorecard_digest ON refusal_scorecard (digest)")
+    connection.exec_driver_sql(
+        f"""CREATE TABLE refusal_sign_off (
+            number {number}, digest VARCHAR(64) NOT NULL, who TEXT NOT NULL, note TEXT NOT NULL, at {time} NOT NULL
+        )"""
+    )
+    connection.exec_driver_sql("CREATE INDEX refusal_sign_off_digest ON refusal_sign_off (digest)")
+
+
 # Version n is reached by the first n steps. A released step is never changed: add another.
-STEPS: Sequence[Step] = (_first,)
+STEPS: Sequence[Step] = (_first, _studies, _scorecards)
 
 
 def version_of(connection: sa.Connection) -> int:

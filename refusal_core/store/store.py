@@ -16,6 +16,8 @@ from refusal_core.reports import to_json
 from refusal_core.store.database import Database, open_database
 from refusal_core.store.feedback import Feedback
 from refusal_core.store.schema import FEEDBACK
+from refusal_core.store.scorecards import Scorecards
+from refusal_core.store.studies import Studies
 
 _AT_ONCE = 500  # rows read, numbers deleted
 _LONGEST_DAYS = 36_500
@@ -44,6 +46,11 @@ class Store:
     def where(self) -> str:
         """The store's URL for a reader, without its password."""
         return self._database.where
+
+    @property
+    def studies(self) -> Studies:
+        """The studies of refusal directions that are kept."""
+        return Studies(self._database)
 
     def add_feedback(self, entries: Feedback | Iterable[Feedback]) -> list[int]:
         """Store one or several entries, all or none; their numbers in the same order.
@@ -123,6 +130,11 @@ class Store:
             raise InputError(f"{days} days were asked for", why=f"0 to {_LONGEST_DAYS:,} days were expected")
         oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)
         return self._delete_where(FEEDBACK.c.at < oldest)
+
+    @property
+    def scorecards(self) -> Scorecards:
+        """Runs of suites and sign-offs."""
+        return Scorecards(self._database)
 
     def close(self) -> None:
         self._database.close()

@@ -28,9 +28,15 @@ MARKDOWN = {
 }  # fmt: skip
 # Our own helpers: the first argument is a literal, what follows is escaped or shown as text.
 HELPERS = {"sentence", "headline", "problem", "download"}
-# Literals of ui/frame.py and ui/batch_inputs.py.
-OWN_TABLE = {"page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]"}
-NO_STREAMLIT = ("checkpoints.py", "playground.py", "batch.py", "batches.py")
+# Literals of ui/frame.py, ui/batch_inputs.py and ui/study_*.py.
+OWN_TABLE = {
+    "page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]", "ROLES[role]",
+    "TITLES[name]",
+}  # fmt: skip
+NO_STREAMLIT = (
+    "checkpoints.py", "playground.py", "batch.py", "batches.py", "study.py", "studies.py", "scorecard.py",
+    "scorecards.py", "runs.py", "runs_link.py",
+)  # fmt: skip
 BANNED = {"html", "write", "write_stream", "components", "json", "help", "exception"}
 
 

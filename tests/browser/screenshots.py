@@ -53,12 +53,39 @@ def states(visitor: Visitor):
     expect(page.get_by_text("ends inside its reasoning")).to_be_visible(timeout=WAIT_MS)
     visitor.settle()
     yield "playground-error", page
+    yield "study-empty", visitor.open("/Direction_study")
+    page = visitor.open("/Direction_study?study=sample")
+    drawn(page, visitor)
+    yield "study-good", page
+    for tab in ("Geometry", "Interval and plan", "Numbers", "Store and share", "Against another direction"):
+        page.get_by_role("tab", name=tab).click()
+        visitor.settle()
+        yield f"study-{tab.split()[-1].lower()}", page
+    page.get_by_role("tab", name="Over the layers").click()
+    page.get_by_role("button", name="Sweep the layers").click()
+    expect(page.get_by_text("is the best of 4")).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "study-layers", page
     yield "search-empty", visitor.open("/Search_demonstration")
     for state, noise in (("search-good", "0"), ("search-noisy", "0.5")):
         page = visitor.open(f"/Search_demonstration?seeds=20&budget=200&fanout=4&noise={noise}")
         expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
         visitor.settle()
         yield state, page
+    yield "runs-empty", visitor.open("/Training_runs")
+    for state, tab in (("runs-card", "Classes"), ("runs-checkpoints", "Checkpoints")):
+        page = visitor.open(f"/Training_runs?runs=sample:{'card' if tab == 'Classes' else 'starter'}&tab={tab}")
+        visitor.settle()
+        yield state, page
+    yield "scorecard-empty", visitor.open("/Scorecard")
+    page = visitor.open("/Scorecard?suite=sample:starter")
+    expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(".js-plotly-plot .scatterlayer").first).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "scorecard-good", page
+    for tab in ("Sign-off", "History", "Checkpoints"):
+        page.get_by_role("tab", name=tab).click()
+        yield f"scorecard-{tab.lower()}", page
     yield "batch-empty", visitor.open("/Playground?batch=new")
     page = visitor.open("/Playground?batch=sample")
     drawn(page, visitor)

@@ -142,7 +142,7 @@ refuse("constant rows", changed(activations=np.full_like(X, 0.1)), r"two class m
 accept("bool labels", changed(labels=Y.astype(bool)))
 accept("0.0 and 1.0", changed(labels=Y.astype(float)))
 accept("uint8 labels", changed(labels=Y.astype(np.uint8)))
-refuse("-1 and 1", changed(labels=2 * Y - 1), r'"labels", row 0 \(id "train-0000"\): the label is -1; 12 labels .*\(labels > 0\)')
+refuse("-1 and 1", changed(labels=2 * Y - 1), r'"labels", row 0 \(id "train-0000"\): the label is -1; 12 labels .*--zero=-1 --one=1')
 refuse("0, 1, 2", with_value("labels", 5, 2), r'row 5 \(id "train-0005"\): the label is 2; 1 labels')
 refuse("a label of 0.5", with_value("labels", 5, 0.5, float), r"the label is 0\.5; 1 labels are neither")
 refuse("a label of NaN", with_value("labels", 4, np.nan, float), r"row 4 .*the label is nan")

@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
 NAMES = re.findall(r"`((?:direction|activations|metrics)\.[a-z_0-9.]+)`", TEXT)
 # Functions that hold a rule of the study; what reads, counts, passes rows or writes sentences needs no source.
-PLUMBING = {"rows", "plan", "study", "result", "describe", "findings", "one_file"}
+PLUMBING = {"rows", "plan", "study", "result", "describe", "findings", "one_file", "sweep_result"}
+PLUMBING |= {"prompts", "vector", "record", "meaning"}
 
 
 def test_the_page_names_many_functions():

@@ -87,6 +87,18 @@ def test_equal_runs_are_suspicious(tmp_path):
     assert "a: loss, grad_norm, eval_loss, eval_f1_macro" in found[0].found
 
 
+def test_two_checkpoints_that_are_one(tmp_path):
+    lines = [
+        {"id": str(i), "label": "a", "true": "ab"[i % 2], "probabilities": {"a": 0.6 + i / 100, "b": 0.4 - i / 100}}
+        for i in range(30)
+    ]
+    for step in (20, 40):
+        write_state(tmp_path / f"checkpoint-{step}", [row for row in rows(40) if row["step"] <= step])
+        write_lines(tmp_path / f"checkpoint-{step}" / "predictions.jsonl", lines)
+    found = of_kind(seen(tmp_path)[1], "suspicious_copy")
+    assert found.where == "checkpoint-40/predictions.jsonl" and "checkpoint-20/predictions.jsonl" in found.found
+
+
 REPORT = """              precision    recall  f1-score   support
 
    compliant     0.9102    0.8539    0.8812       178
@@ -178,7 +190,7 @@ def test_files_that_agree_are_never_called_contradictions(cells, digits):
     assert [f for f in contradictions(Run("r", "", tables=tables)) if f.kind == "contradiction"] == []
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=4, max_size=30))
 def test_what_scikit_learn_writes_under_either_rule_is_no_contradiction_of_itself(pairs):
     from sklearn.metrics import classification_report

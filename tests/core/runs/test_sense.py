@@ -82,6 +82,22 @@ def test_a_log_that_runs_backwards_is_two_attempts(tmp_path, form):
     assert run.resumed_at == (6.0,) and "resumed at step 6" in of_kind(findings, "resumed").found
 
 
+def test_logs_of_one_folder_go_on_from_each_other_or_are_two_runs(tmp_path):
+    def line(step: int, shift: float) -> dict:
+        return {"step": step, "loss": 1 / step + shift, "timestamp": 1e9 + step + 1e6 * shift}
+
+    write_lines(tmp_path / "on" / "b.jsonl", [line(step, 0) for step in range(2, 13, 2)])
+    write_lines(tmp_path / "on" / "a.jsonl", [line(step, 1) for step in range(8, 25, 2)])
+    write_lines(tmp_path / "two" / "a.jsonl", [line(step, 0) for step in range(2, 13, 2)])
+    write_lines(tmp_path / "two" / "b.jsonl", [line(step, 1) for step in range(2, 13, 2)])
+    runs, findings = seen(tmp_path)
+    assert [run.name for run in runs] == ["on", "two", "two/b.jsonl"]
+    whole = curve(runs[0], "loss")
+    assert whole.current().steps.tolist() == list(range(2, 25, 2)) and runs[0].resumed_at == (6.0,)
+    assert whole.steps[whole.superseded].tolist() == [8, 10, 12]
+    assert kinds(findings) == ["missing_evaluation"] * 3 + ["resumed", "two_runs_in_one_folder"]
+
+
 def test_checkpoints_are_in_the_order_of_their_numbers(tmp_path):
     for name in ("checkpoint-6", "checkpoint-12", "checkpoint-100", "checkpoint-best", "checkpoint-12 (1)"):
         write_json(tmp_path / name / "config.json", {"model_type": "bert", "id2label": {"0": "a", "1": "b"}})
