@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Settings:
     """What decides a training besides its data. `max_length` in tokens; `weight_power` 0 leaves classes as frequent as
-    they are, 1 counts every class alike: class weight = (rows / (classes * rows of the class)) ** weight_power."""
+    they are, 1 counts every class alike: class weight = (rows / (classes * rows of the class)) ** weight_power.
+    `label_smoothing` is the share of each target that is spread over all classes. `average_share` is the last share of
+    the steps whose weights are averaged; 0 keeps the weights of the best epoch. `freeze_embeddings` leaves the token
+    embeddings as the base has them. `bfloat16` computes in it where that is safe, on processors that have it."""
 
     epochs: int = 2
     batch_size: int = 16
@@ -36,6 +39,10 @@ class Settings:
     weight_decay: float = 0.01
     max_length: int = 256
     weight_power: float = 0.5
+    label_smoothing: float = 0.0
+    average_share: float = 0.0
+    freeze_embeddings: bool = False
+    bfloat16: bool = False
     seed: int = 0
 
 
@@ -145,6 +152,8 @@ def _trainer(
         classifier = AutoModelForSequenceClassification.from_pretrained(
             model, use_safetensors=True, dtype=torch.float32, num_labels=len(LABELS), **names, **trusted_with_nothing
         )
+    if settings.freeze_embeddings:
+        classifier.get_input_embeddings().weight.requires_grad_(False)
     rows = len(train_data.exchanges)
     weights = torch.tensor([(rows / (len(LABELS) * counts[label])) ** settings.weight_power for label in LABELS])
     steps = -(-rows // settings.batch_size) * settings.epochs
@@ -158,6 +167,7 @@ def _trainer(
         warmup_steps=round(settings.warmup_share * steps),
         lr_scheduler_type="linear",
         max_grad_norm=1.0,
+        bf16=settings.bfloat16,
         train_sampling_strategy="group_by_length",
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -177,7 +187,7 @@ def _trainer(
         train_dataset=_features(train_data, tokenizer, settings.max_length),
         eval_dataset=_features(validation, tokenizer, settings.max_length),
         data_collator=DataCollatorWithPadding(tokenizer),
-        compute_loss_func=_weighted_loss(weights),
+        compute_loss_func=_weighted_loss(weights, settings.label_smoothing),
         compute_metrics=_scores,
     )
     return trainer, tokenizer
@@ -203,11 +213,12 @@ def _features(data: TrainingData, tokenizer: Any, max_length: int) -> list[dict]
     ]
 
 
-def _weighted_loss(weights: Any):
+def _weighted_loss(weights: Any, smoothing: float = 0.0):
     import torch
 
     def loss(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-        return torch.nn.functional.cross_entropy(outputs.logits, labels, weight=weights.to(outputs.logits.device))
+        weight = weights.to(outputs.logits.device)
+        return torch.nn.functional.cross_entropy(outputs.logits, labels, weight=weight, label_smoothing=smoothing)
 
     return loss
 
