@@ -16,9 +16,10 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
+from refusal_core.training.data import read_training_data
 from refusal_core.training.encoder import encoder_folder
-from refusal_core.training.recipe import Settings, read_training_data
 from refusal_core.training.rotation import GROUPS, Trial, turn
+from refusal_core.training.settings import Settings
 
 CORPUS = Path(__file__).resolve().parents[1] / "refusal_core" / "training" / "corpus"
 NOT_ENGLISH = [("category", f"{code}/") for code in ("ko", "zh", "fi")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,10 +19,13 @@ from typing import Any
 import numpy as np
 
 from refusal_core.exchanges import Exchange
+from refusal_core.jobs import Job
 from refusal_core.labels import LABELS
 from refusal_core.metrics.report import report
 from refusal_core.training.averaging import WeightMean
-from refusal_core.training.recipe import Settings, TrainingData, _features, _trainer
+from refusal_core.training.data import TrainingData
+from refusal_core.training.settings import Settings
+from refusal_core.training.trainer import features, logits_of, set_up, watcher
 
 # Sources by kind: chat models of 2023 with human labels, and typed tool answers; refusals of models of 2024 and 2025;
 # questions back, retrieval and contrast pairs.
@@ -120,54 +123,32 @@ def _train_and_score(
 ) -> list[dict[str, Any]]:
     from transformers import TrainerCallback
 
-    settings = trial.settings
-    counts = Counter(row.label for row in data.exchanges)
     any_rows = TrainingData(tuple(parts["development"][:1]), {})
-    trainer, tokenizer = _trainer(data, any_rows, base, folder, settings, counts)
+    trainer, tokenizer, settings = set_up(data, any_rows, base, folder, trial.settings)
     trainer.args.save_strategy = trainer.args.eval_strategy = "no"
-    features = {
-        name: _features(TrainingData(tuple(rows), {}), tokenizer, settings.max_length) for name, rows in parts.items()
+    inputs = {
+        name: features(TrainingData(tuple(rows), {}), tokenizer, settings.max_length) for name, rows in parts.items()
     }
     found: list[dict[str, Any]] = []
     mean = WeightMean()
 
     def score(step: int, weights: str) -> None:
-        trainer.model.eval()
         for name, rows in parts.items():
-            logits = _logits(trainer, features[name])
-            found.append({"step": step, "weights": weights, "part": name, **_scores(rows, logits)})
+            found.append(
+                {"step": step, "weights": weights, "part": name, **_scores(rows, logits_of(trainer, inputs[name]))}
+            )
         trainer.model.train()
 
-    class Watch(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step > (1 - settings.average_share) * state.max_steps and (
-                state.global_step % _AVERAGE_EVERY == 0 or state.global_step == state.max_steps
-            ):
-                mean.take(trainer.model)
-
+    class AtEachEpoch(TrainerCallback):
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             score(state.global_step, "last")
 
-    trainer.add_callback(Watch())
+    trainer.add_callback(watcher(settings, mean, Job()))
+    trainer.add_callback(AtEachEpoch())
     trainer.train()
     if mean.taken:
         mean.put(trainer.model)
         score(trainer.state.global_step, f"mean of {mean.taken}")
-    return found
-
-
-def _logits(trainer: Any, features: list[dict]) -> np.ndarray:
-    """Outputs for `features` in their order, computed by length: padding costs as much as text."""
-    import torch
-
-    order = sorted(range(len(features)), key=lambda i: len(features[i]["input_ids"]))
-    found = np.zeros((len(features), len(LABELS)))
-    with torch.inference_mode():
-        for start in range(0, len(order), 32):
-            at = order[start : start + 32]
-            batch = trainer.data_collator([features[i] for i in at])
-            batch.pop("labels", None)
-            found[at] = trainer.model(**{k: v.to(trainer.model.device) for k, v in batch.items()}).logits.cpu().numpy()
     return found
 
 
