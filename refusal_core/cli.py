@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from refusal_core.commands import classify, climb, evaluate, train
+from refusal_core.commands import classify, climb, evaluate, runs, train
 from refusal_core.commands.entry import Parser, guarded
 
-COMMANDS = (classify, evaluate, train, climb)
+COMMANDS = (classify, evaluate, train, runs, climb)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -40,6 +40,21 @@ ACTIVATION_MAGNITUDE = 10**100  # a square of it is still a float64
 # Direction study
 STUDY_REPEATS = 100_000
 
+# Training runs
+RUN_FILES = 20_000  # files of one folder that are looked at
+RUN_DEPTH = 32  # folders below each other
+RUN_FILE_BYTES = 500 * MB  # of one JSON, CSV, log, SQLite or event file
+RUN_TEXT_BYTES = 16 * MB  # of one report, matrix, or table without numbers by step
+RUN_FOLDER_BYTES = 4 * GB  # read of one folder in all
+RUN_ROWS = 5_000_000  # log rows of one file
+RUN_KEYS = 20_000  # different metrics of one file
+MATRIX_CLASSES = 1_000
+PREDICTION_ROWS = 2_000_000
+PREDICTION_CLASSES = 1_000
+ZIP_MEMBERS = 20_000
+ZIP_NAME_CHARACTERS = 400
+ZIP_BYTES = 1 * GB  # of all members that are read, unpacked
+
 # Search demonstration
 CLIMB_SEEDS = 10_000
 CLIMB_BUDGET = 100_000  # evaluations of one seed
