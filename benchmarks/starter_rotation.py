@@ -31,7 +31,7 @@ TRIALS = {
         BASE,
         replace(BASE, name="rate 2e-4", settings=replace(SHORT, learning_rate=2e-4)),
         replace(BASE, name="rate 5e-5", settings=replace(SHORT, learning_rate=5e-5)),
-        replace(BASE, name="4 epochs", settings=replace(SHORT, epochs=4)),
+        replace(BASE, name="3 epochs", settings=replace(SHORT, epochs=3)),
         replace(BASE, name="smoothing 0.1", settings=replace(SHORT, label_smoothing=0.1)),
         replace(BASE, name="embeddings trained", settings=replace(SHORT, freeze_embeddings=False)),
         replace(BASE, name="no class weights", settings=replace(SHORT, weight_power=0.0)),
