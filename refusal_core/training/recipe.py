@@ -16,6 +16,7 @@ from refusal_core.classifier.evaluation import Evaluation, evaluate, write_files
 from refusal_core.errors import Cancelled, InputError, MissingPackage
 from refusal_core.jobs import Job
 from refusal_core.labels import LABELS
+from refusal_core.reports import to_json
 from refusal_core.training.averaging import WeightMean
 from refusal_core.training.calibrate import fit_temperature, write_temperature
 from refusal_core.training.card import TEST_REMARK, VALIDATION_REMARK, Scored, model_card
@@ -23,9 +24,13 @@ from refusal_core.training.data import Parts
 from refusal_core.training.settings import Settings
 from refusal_core.training.trainer import METRIC, last_checkpoint, logits_of, set_up, watcher
 from refusal_core.training.workplace import Workplace
+from refusal_core.versions import versions
 
 if TYPE_CHECKING:
     from transformers import Trainer
+
+
+HOW = "training.json"  # settings as they applied, and which weights were kept
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ def train(
         scored.append(Scored("Scores on the test rows", test_remark, test, parts.test.exchanges))
     card = model_card(output.name, base_name or base.name, parts.train, scored, settings, kept=kept)
     (made / "README.md").write_text(card, encoding="utf-8")
+    how = {"settings": asdict(settings), "kept": kept, "temperature": temperature, "versions": versions()}
+    (made / HOW).write_text(to_json(how, indent=2) + "\n", encoding="utf-8")
     write_files(test or validation, made)
     place.finish(made)
     return Trained(output, settings, kept, temperature, validation, test)

@@ -135,7 +135,7 @@ def test_no_rows_left_is_an_input_error(rows_file, tmp_path):
 
 FINISHED = {
     "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "README.md", "trainer_state.json",
-    "eval_results.json", "classification_report.txt", "confusion_matrix.json", "predictions.jsonl",
+    "eval_results.json", "classification_report.txt", "confusion_matrix.json", "predictions.jsonl", "training.json",
 }  # fmt: skip
 
 
