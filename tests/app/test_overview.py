@@ -27,7 +27,10 @@ def test_says_what_each_page_is_for_and_links_it(overview):
     app = overview()
     assert [link.proto.label for link in app.sidebar.get("page_link")] == [page.title for page in PAGES.values()]
     assert [heading.value for heading in app.subheader] == [
-        *(page.title for page in PAGES.values() if page.key != "overview"), "Checkpoint", "Versions", "Limits",
+        *(page.title for page in PAGES.values() if page.key != "overview"),
+        "Checkpoint",
+        "Versions",
+        "Limits",
     ]
     assert all((ROOT / page.file).is_file() for page in PAGES.values())
     found = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}

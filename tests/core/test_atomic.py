@@ -167,9 +167,7 @@ def test_atomic_file_writes_pipes_directly(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
 def test_atomic_file_writes_to_where_standard_output_goes(tmp_path):
-    code = (
-        "from refusal_core.atomic import atomic_file\nwith atomic_file('/dev/stdout') as file: file.write('through')"
-    )
+    code = "from refusal_core.atomic import atomic_file\nwith atomic_file('/dev/stdout') as file: file.write('through')"
     environment = {**os.environ, "PYTHONPATH": str(Path(atomic.__file__).parents[1])}
     with open(tmp_path / "out", "w+") as out:
         subprocess.run([sys.executable, "-c", code], env=environment, stdout=out, check=True)
