@@ -153,6 +153,7 @@ def _train_and_score(
 
 
 def _scores(rows: Sequence[Exchange], logits: np.ndarray) -> dict[str, Any]:
+    """`macro_f1` is over the classes with at least ten rows, None without any."""
     true = [str(row.label) for row in rows]
     predicted = [LABELS[i] for i in logits.argmax(axis=1)]
     present = [label for label in LABELS if true.count(label) >= 10]
@@ -164,7 +165,7 @@ def _scores(rows: Sequence[Exchange], logits: np.ndarray) -> dict[str, Any]:
     return {
         "n": len(rows),
         "accuracy": round(float(np.mean([a == b for a, b in zip(true, predicted, strict=True)])), 4),
-        "macro_f1": round(float(np.mean([f1[label] or 0.0 for label in present])), 4),
+        "macro_f1": round(float(np.mean([f1[label] or 0.0 for label in present])), 4) if present else None,
         "f1": {label: round(f1[label] or 0.0, 4) for label in present},
         "by_source": {name: [sum(each), len(each)] for name, each in sorted(right.items())},
     }
