@@ -8,7 +8,9 @@ import math
 from refusal_core.commands import terminal
 from refusal_core.errors import one_line
 from refusal_core.reports import to_json
+from refusal_core.runs.answer import answer
 from refusal_core.runs.discover import discover
+from refusal_core.runs.findings import findings_of
 from refusal_core.runs.json_form import to_json as as_json
 from refusal_core.runs.model import Curve, Finding, Problem, Run, Scores
 from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportTable, ResultsTable, Table
@@ -34,17 +36,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def findings_of(runs: list[Run]) -> list[Finding]:
-    """What does not add up, in the order of the runs."""
-    return []
-
-
 def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -> list[str]:
     """The lines for a person at the terminal."""
     lines = [f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"]
     for finding in findings:
         lines.append(
-            f"! {finding.kind}, {finding.run}, {finding.where}: {finding.found}; {finding.expected}. {finding.fix}"
+            f"! {finding.kind}, {finding.run}, {finding.where}: expected {finding.expected}; "
+            f"found {finding.found}. To mend it: {finding.fix}"
         )
     for each in runs:
         lines += ["", *_run(each)]
@@ -60,9 +58,7 @@ def summary(runs: list[Run], problems: list[Problem], findings: list[Finding]) -
 
 def _run(run: Run) -> list[str]:
     lines = [run.name if run.folder in ("", run.name) else f"{run.name}  ({run.folder})"]
-    if run.best:
-        ties = f", tied with {', '.join(run.best.ties)}" if run.best.ties else ""
-        lines.append(f"  best: {run.best.checkpoint} by {run.best.metric} {run.best.value:.4f}{ties}")
+    lines.append(f"  {answer(run).sentence}")
     for checkpoint in run.checkpoints:
         told = "" if checkpoint.metrics is None else _told(checkpoint.metrics)
         lines.append(f"  {checkpoint.name}: {told or 'no evaluation of its own'}")

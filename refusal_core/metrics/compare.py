@@ -148,12 +148,13 @@ def unpaired(
 
 def matched(candidate: Items, baseline: Items) -> tuple[tuple[Items, Items], int]:
     """Both sides over the ids that both have, in the baseline's order, with the same labels; how many are left out."""
-    at = {item: row for row, item in enumerate(candidate.ids)}
-    old_rows = [row for row, item in enumerate(baseline.ids) if item in at]
-    new_rows = [at[baseline.ids[row]] for row in old_rows]
     labels = baseline.labels + tuple(label for label in candidate.labels if label not in baseline.labels)
-    new = candidate.take(np.array(new_rows, dtype=np.int64)).relabelled(labels)
-    old = baseline.take(np.array(old_rows, dtype=np.int64)).relabelled(labels)
+    new, old = candidate, baseline
+    if new.ids != old.ids:
+        at = {item: row for row, item in enumerate(new.ids)}
+        old = old.take(np.array([row for row, item in enumerate(old.ids) if item in at], dtype=np.int64))
+        new = new.take(np.array([at[item] for item in old.ids], dtype=np.int64))
+    new, old = new.relabelled(labels), old.relabelled(labels)
     if (differ := np.flatnonzero(new.true != old.true)).size:
         i = int(differ[0])
         raise InputError(
@@ -163,7 +164,8 @@ def matched(candidate: Items, baseline: Items) -> tuple[tuple[Items, Items], int
             fix="compare predictions over one labelled file",
         )
     groups = _one_grouping(new, old)
-    new, old = (Items(s.labels, s.ids, s.true, s.predicted, s.probabilities, groups) for s in (new, old))
+    if new.groups is not old.groups:
+        new, old = (Items(s.labels, s.ids, s.true, s.predicted, s.probabilities, groups) for s in (new, old))
     return (new, old), len(candidate) + len(baseline) - 2 * len(new)
 
 

@@ -7,7 +7,7 @@ too much eight times in a hundred, BCa does so three times. What resampling alon
 items, all right or all wrong, shows no spread, and an average over it is then too sure of itself (0.74). So is the
 difference of two checkpoints that differ in few items (0.3 to 0.8). So cells that could have been seen are drawn too,
 with the chance of a quarter of an item: 0.92 to 0.99 for scores, 0.94 and more for differences. The value itself is
-never changed. Over clusters: 0.91 to 0.95 from 60 of them, 0.8 to 0.93 with 25.
+never changed. Over clusters: 0.85 to 0.95 with 60 of them, 0.8 to 0.93 with 25.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from refusal_core.runs.answer import answer
 from refusal_core.runs.model import Best, Checkpoint, Curve, Finding, Problem, Run, Scores
 from refusal_core.runs.predictions import Predictions, variants_of
 from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportTable, ResultsTable, Table
@@ -30,6 +31,7 @@ def _run(run: Run) -> dict:
     return {
         "name": run.name,
         "folder": run.folder,
+        "answer": answer(run).sentence,
         "checkpoints": [_checkpoint(checkpoint) for checkpoint in run.checkpoints],
         "curves": [_curve(curve) for curve in run.curves],
         "tables": [_table(table) for table in run.tables],

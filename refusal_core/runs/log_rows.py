@@ -120,12 +120,21 @@ def console_rows(text: str) -> Iterator[tuple[int, dict]]:
                 yield line_number, row
 
 
-def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: Job | None = None) -> Artefact:
-    """The history in a CSV with a step or epoch column. Raises InputError when it has none, or no numbers."""
+def has_stamp(header: Iterable[str]) -> bool:
+    """Whether a column of a CSV is a step or an epoch."""
+    return any(key in (*STEP_KEYS, *EPOCH_KEYS) for key in _keys(header))
+
+
+def _keys(header: Iterable[str]) -> list[str]:
     names = [cell.strip() for cell in header]
     lowered = [{"global step": "global_step", "steps": "step"}.get(name.lower(), name.lower()) for name in names]
-    keys = [low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)]
-    if not any(key in (*STEP_KEYS, *EPOCH_KEYS) for key in keys):
+    return [low if low in (*STEP_KEYS, *EPOCH_KEYS) else name for name, low in zip(names, lowered, strict=True)]
+
+
+def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: Job | None = None) -> Artefact:
+    """The history in a CSV with a step or epoch column. Raises InputError when it has none, or no numbers."""
+    keys = _keys(header)
+    if not has_stamp(header):
         raise InputError("no column of it is a step or an epoch", where=file)
     if len(set(filter(None, keys))) < len([key for key in keys if key]):
         raise InputError("two of its columns have one name", where=file, fix="rename one of them")
@@ -135,12 +144,22 @@ def read_csv_log(header: list[str], rows: Iterable[list[str]], file: str, job: J
             job.check()
         cells = {key: cell for key, cell in zip(keys, row, strict=False) if key and cell and not cell.isspace()}
         if cells:
-            columns.add(cells)
+            columns.add(_as_numbers(cells))
     columns.texts = 0  # every cell of a CSV is text
     found = history(columns, file, "CSV history")
     if not found.curves:
         raise InputError("no column of it holds numbers beside the step", where=file)
     return found
+
+
+def _as_numbers(cells: dict[str, str]) -> Mapping[str, object]:
+    """The cells as numbers where all of them are; the usual case, which is several times faster."""
+    try:
+        if "_" not in "".join(cells.values()):  # float() takes 1_000
+            return dict(zip(cells, map(float, cells.values()), strict=True))
+    except ValueError:
+        pass
+    return cells
 
 
 def csv_table(text: str) -> tuple[list[str], Iterator[list[str]]] | None:

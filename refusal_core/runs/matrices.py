@@ -110,7 +110,13 @@ def from_rows(header: Sequence[str], rows: Sequence[Sequence[str]], file: str) -
     plain_across, across_axis = _unprefixed(across)
     plain_down, down_axis = _unprefixed(down)
     corner = header[0].strip()
-    if sorted(plain_across) != sorted(plain_down):
+    if not corner and counted_as(body) == "counts":  # a frame of counts that was given names on one side only
+        numbers = list(map(str, range(len(rows))))
+        if plain_down == numbers and not any(number(name) is not None for name in plain_across):
+            plain_down = plain_across
+        elif plain_across == numbers and not any(number(name) is not None for name in plain_down):
+            plain_across = plain_down
+    if sorted(plain_across) != sorted(plain_down) or len(set(plain_down)) < len(plain_down):
         return None
     if plain_across != plain_down:  # the same classes in another order
         body = body[:, [plain_across.index(label) for label in plain_down]]

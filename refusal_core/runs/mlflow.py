@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from refusal_core.errors import InputError
 from refusal_core.limits import RUN_ROWS, RUN_TEXT_BYTES
 from refusal_core.runs.artefacts import Artefact
@@ -108,7 +110,7 @@ def _line(line: str) -> tuple | None:
 
 def _value(value: object, is_nan: object) -> float:
     found = number(value)
-    if is_nan or found is None:
+    if is_nan or found is None or found != found:
         return float("nan")
     return found if abs(found) < _LARGEST else float("inf") * (1 if found > 0 else -1)
 
@@ -126,30 +128,18 @@ def _artefact(file: str, run: str, name: str, points: Mapping[str, list[tuple]],
         unknown = float("nan")
         steps = [unknown if step is None else float(step) for step in steps]
         split = named[key].split or ("train" if named[key].metric in ("loss", "learning_rate", "grad_norm") else "")
-        curve = Curve.of(
-            named[key].metric,
-            values,
-            steps,
-            split=split,
-            dataset=named[key].dataset,
-            label=named[key].label,
-            key=key,
-            file=file,
-            times=[unknown if time is None else float(time) / 1000 for time in times],
-        )
-        mask = superseded(curve.steps) if len(curve) else curve.superseded
         curves.append(
             Curve.of(
-                curve.metric,
-                curve.values,
-                curve.steps,
+                named[key].metric,
+                values,
+                steps,
                 split=split,
-                dataset=curve.dataset,
-                label=curve.label,
+                dataset=named[key].dataset,
+                label=named[key].label,
                 key=key,
                 file=file,
-                times=curve.times,
-                superseded=mask,
+                times=[unknown if time is None else float(time) / 1000 for time in times],
+                superseded=superseded(np.array(steps, dtype=np.float64)),
             )
         )
     settings = settings_of({str(key): value for key, value in settings.items()})

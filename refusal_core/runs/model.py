@@ -203,6 +203,8 @@ class Run:
     best: Best | None = None
     notes: tuple[str, ...] = ()
     """What was repaired or assumed while reading."""
+    findings: tuple[Finding, ...] = ()
+    """What was found while its files were put together; `findings.findings_of` has all."""
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,11 @@ class Rows:
         values = [given[name] for name in self.classes]
         for name, value in zip(self.classes, values, strict=True):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 + 1e-6:
-                shown = one_line(repr(value), 40) if isinstance(value, int | float) else kind_of(value)
+                shown = (
+                    kind_of(value)
+                    if isinstance(value, bool) or not isinstance(value, int | float)
+                    else repr(value)[:40]
+                )
                 raise self.error(f'the probability of "{one_line(name, 80)}" is {shown}', why="0 to 1 is expected")
         if abs(sum(values) - 1) > _SUM_TOLERANCE:
             raise self.error(f"the probabilities sum to {sum(values):.4g}, not 1")

@@ -154,10 +154,13 @@ def read_predictions(source: Path | str | BinaryIO, name: str | None = None) -> 
 
 
 def is_prediction(row: object) -> bool:
-    """Whether an object of a JSON-lines file is a row of this format: a `label` beside one more of its keys."""
-    if not isinstance(row, dict) or not isinstance(row.get("label"), str | None) or "label" not in row:
-        return False
-    return len(KEYS & row.keys()) >= 2 and ("probabilities" in row or "true" in row or "id" in row)
+    """Whether an object of a JSON-lines file is a row of this format; a label alone may be a data set's."""
+    return has_label(row) and ("probabilities" in row or "true" in row)
+
+
+def has_label(row: object) -> bool:
+    """Whether an object has a label, or null in its place."""
+    return isinstance(row, dict) and "label" in row and isinstance(row["label"], str | None)
 
 
 def _object(line: bytes, build: Rows) -> dict:

@@ -132,7 +132,7 @@ def _read_all(blobs: list[Blob], job: Job | None) -> tuple[list[Artefact], list[
 
 def _read_one(blob: Blob, budget: int, artefacts: list, problems: list, job: Job | None) -> int:
     """Read one file into the two lists; what is left of the budget of bytes."""
-    if blob.size > budget:
+    if blob.size > budget and not _is_foreign(blob):
         limit = show_bytes(RUN_FOLDER_BYTES)
         problems.append(
             Problem(blob.name, f"more than {limit} of one folder is not read", "name a folder further down")
@@ -143,7 +143,7 @@ def _read_one(blob: Blob, budget: int, artefacts: list, problems: list, job: Job
         artefacts += found[0]
         problems += found[1]
         return budget - blob.size
-    except NotOurs as other:
+    except NotOurs as other:  # whose first bytes were read
         problems.append(Problem(blob.name, other.what, ours=False))
     except InputError as error:
         why = f"; {error.why}" if error.why else ""
@@ -153,6 +153,16 @@ def _read_one(blob: Blob, budget: int, artefacts: list, problems: list, job: Job
     except RecursionError:
         problems.append(Problem(blob.name, "it is nested too deep"))
     return budget
+
+
+def _is_foreign(blob: Blob) -> bool:
+    try:
+        _refuse_binary(blob.head())
+    except NotOurs:
+        return True
+    except RefusalCoreError:
+        return False
+    return False
 
 
 def _refuse_binary(head: bytes) -> None:
@@ -186,7 +196,7 @@ def _is_inspect(blob: Blob) -> bool:
     try:
         with open_zip(blob.data if blob.data is not None else blob.path, blob.name) as archive:
             names = {member.name for member in archive.members}
-            return "header.json" in names and any(name.startswith(("_journal/", "samples/")) for name in names)
+            return any(name.startswith(("_journal/", "samples/")) for name in names)
     except RefusalCoreError:
         return False
 
@@ -196,7 +206,10 @@ def _inspect(blob: Blob) -> Found:
     if not _is_inspect(blob):
         raise NotOurs("an archive, which is not opened in a folder")
     with open_zip(blob.data if blob.data is not None else blob.path, blob.name) as archive:
-        header = next(member for member in archive.members if member.name == "header.json")
+        header = next((member for member in archive.members if member.name == "header.json"), None)
+        if header is None:
+            what = "it is an Inspect log without its end: the evaluation was stopped, or still runs"
+            raise InputError(what, where=blob.name, fix="let it finish, or run it again")
         text = decode(archive.read(header, RUN_FILE_BYTES), blob.name).text
     from refusal_core.exchange_formats.json_values import JsonError, parse
 

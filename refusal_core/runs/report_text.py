@@ -127,8 +127,8 @@ def score(cell: object) -> float | None:
 def _heading(lines: Sequence[str], start: int) -> str:
     """The nearest line above with words that is no row of a table, without its decoration."""
     for line in reversed(lines[max(0, start - _MOST_HEADINGS) : start]):
-        words = line.strip(" \t=#*-_:|")
-        if words:
+        line = " ".join(line[:_MOST_CHARACTERS].split())
+        if words := line.strip(" =#*-_:|"):
             return "" if _is_row(line) else words[:200]
     return ""
 

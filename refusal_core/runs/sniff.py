@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from itertools import chain, islice
 
 from refusal_core.errors import InputError
 from refusal_core.exchange_formats.json_values import JsonError, parse, repeated_among
 from refusal_core.jobs import Job
-from refusal_core.limits import RUN_TEXT_BYTES
+from refusal_core.limits import MATRIX_CLASSES, RUN_TEXT_BYTES
 from refusal_core.runs import evaluations, flat, log_rows, matrices, report_data, report_text, state, trackio
 from refusal_core.runs.artefacts import Artefact
 from refusal_core.runs.columns import Columns
 from refusal_core.runs.json_members import Broken, read_members, read_rows
 from refusal_core.runs.model import Problem
-from refusal_core.runs.predictions import is_prediction, read_predictions
+from refusal_core.runs.predictions import Predictions, has_label, is_prediction, read_predictions
 from refusal_core.runs.tables import Table
 
 Found = tuple[list[Artefact], list[Problem]]
@@ -80,7 +81,7 @@ def _lines(rows, text: str, file: str) -> Found:
     few = list(islice(rows, _FEW))
     rows = chain(few, rows)
     objects = [row for _, row in few if isinstance(row, dict)]
-    if objects and all(is_prediction(row) for row in objects):
+    if any(map(is_prediction, objects)) and all(map(has_label, objects)):
         return _predictions(text, file)
     if any(trackio.is_inbox_line(row) for row in objects):
         return trackio.read_inbox(rows, file)
@@ -91,10 +92,21 @@ def _lines(rows, text: str, file: str) -> Found:
 
 
 def _predictions(text: str, file: str) -> Found:
-    import io
+    problems = []
+    try:
+        found = _strictly(text, file)
+    except InputError:
+        body = text.rstrip()
+        whole, _, last = body.rpartition("\n")
+        if not whole or last.endswith("}"):
+            raise
+        found = _strictly(whole, file)  # a last line that a crash cut off
+        problems = [Problem(file, f"its last line is cut; {len(found):,} rows were kept", "evaluate again", "in part")]
+    return [Artefact("predictions", "predictions", file, rows=len(found), predictions=found)], problems
 
-    found = read_predictions(io.BytesIO(text.encode("utf-8", "surrogatepass")), file)
-    return [Artefact("predictions", "predictions", file, rows=len(found), predictions=found)], []
+
+def _strictly(text: str, file: str) -> Predictions:
+    return read_predictions(io.BytesIO(text.encode("utf-8", "surrogatepass")), file)
 
 
 def _whole(text: str, file: str, job: Job | None) -> Found:
@@ -138,15 +150,20 @@ def of_object(value: dict, file: str) -> Found:
 
 def _list(text: str, file: str, job: Job | None) -> Found:
     """A JSON list: a matrix, log rows, predictions, a report or counts by class."""
-    columns, logged, first = Columns(file), 0, []
+    columns, first = Columns(file), []
 
     def add(row: dict) -> None:
-        nonlocal logged
         if len(first) < _FEW:
             first.append(row)
-            logged += log_rows.is_log_row(row)
-        if logged:
+        elif logged():
             columns.add(row)
+
+    def logged() -> bool:
+        """Whether the first rows are those of a log; they are added as soon as that is known."""
+        if not columns.rows and any(map(log_rows.is_log_row, first)):
+            for row in first:
+                columns.add(row)
+        return columns.rows > 0
 
     if text[:4096].lstrip()[1:].lstrip().startswith("{"):
         problems = []
@@ -155,9 +172,10 @@ def _list(text: str, file: str, job: Job | None) -> Found:
             if text[end:].strip():
                 problems = [Problem(file, "there is more text after the end of its list", "", "in part")]
         except Broken:
+            logged()
             kept = f"{columns.rows:,} whole rows were kept"
             problems = [Problem(file, f"it is cut short, or no JSON further down; {kept}", "copy it again", "in part")]
-        if logged:
+        if logged():
             return [log_rows.history(columns, file, "JSON log")], problems
     if len(text) > RUN_TEXT_BYTES:
         raise NotOurs("a long JSON list that is no log")
@@ -189,11 +207,14 @@ def _csv(text: str, file: str, job: Job | None) -> Found | None:
     if table is None:
         return None
     header, rows = table
-    if len(text) <= RUN_TEXT_BYTES:
-        rows = list(rows)
-        found = report_data.from_rows(header, rows, file) or matrices.from_rows(header, rows, file)
+    few = list(islice(rows, MATRIX_CLASSES + _FEW))
+    if len(few) < MATRIX_CLASSES + _FEW:
+        found = report_data.from_rows(header, few, file)
+        if found is None and not log_rows.has_stamp(header):
+            found = matrices.from_rows(header, few, file)
         if found is not None:
             return [_table(found, file, "report or matrix as CSV")], []
+    rows = chain(few, rows)
     try:
         return [log_rows.read_csv_log(header, rows, file, job)], []
     except InputError as error:

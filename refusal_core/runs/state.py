@@ -40,7 +40,8 @@ def read_state(text: str, file: str, job: Job | None = None) -> tuple[Artefact, 
     epoch = number(values.get("epoch"))
     notes = log.columns.notes()
     if members.repeated:
-        notes += (f"came twice, the last one counts: {', '.join(members.repeated)}",)
+        what = f"came twice: {', '.join(members.repeated)}; the last one counts, of a log the rows of both"
+        problems.append(Problem(file, what, "", "whole"))
     return Artefact(
         kind="state",
         format=FORMAT,

@@ -15,6 +15,7 @@ PACKAGE = ROOT / "refusal_core"
 BASE = {
     "labels", "exchanges", "exchange_files", "exchange_formats", "chats", "errors", "limits", "reports", "jobs",
     "atomic", "memory", "roots", "perturb", "samples", "versions",
+    "zips",
 }  # fmt: skip
 # Part of refusal_core -> the parts that it may import besides BASE and itself. "*" is every part.
 PARTS: dict[str, set[str]] = {
@@ -31,7 +32,7 @@ PARTS: dict[str, set[str]] = {
     "plots": {"metrics", "classifier", "runs", "climb", "training", "activations", "direction", "scorecard"},
     **dict.fromkeys(("commands", "cli", "heldout", "study"), {"*"}),
 }
-HEAVY = {"torch", "transformers"}
+HEAVY = {"torch", "transformers", "tensorboard"}
 SOURCES = sorted(path for top in ("refusal_core", "ui", "pages") for path in (ROOT / top).rglob("*.py"))
 SOURCES += ROOT.glob("app.py")
 OUTSIDE = {"app", "pages", "ui", "tests", "benchmarks"}  # of the core

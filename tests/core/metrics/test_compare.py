@@ -34,7 +34,7 @@ def test_mcnemar_worked_values():
     assert round(mcnemar(12, 9), 2) == 0.66
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
 def test_holm_is_statsmodels(p_values):
     there = [p for p in p_values if p is not None]

@@ -22,7 +22,7 @@ def same(ours, theirs):
     assert ours is None or ours == pytest.approx(theirs, abs=1e-9)
 
 
-@settings(max_examples=80)
+@settings(max_examples=35)
 @given(any_items(), st.sampled_from([*RULES]))
 def test_scores_of_answers_are_scikit_learns(items, rule):
     places = range(len(items.labels))
@@ -47,7 +47,7 @@ def test_scores_of_answers_are_scikit_learns(items, rule):
         assert value(items, Metric("mcc", zero_division=0)) == pytest.approx(0 if one_class else expected)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(any_items(probabilities=True))
 def test_scores_of_probabilities_are_scikit_learns(items):
     places, p = list(range(len(items.labels))), items.probabilities

@@ -44,7 +44,7 @@ def both(labels, true, predicted, **options):
 
 
 @given(labelled(), st.integers(2, 6), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_printed_report_comes_back(drawn, digits, windows):
     labels, true, predicted = drawn
     printed, wanted = both(labels, true, predicted, digits=digits)
@@ -63,7 +63,7 @@ def test_a_printed_report_comes_back(drawn, digits, windows):
 
 
 @given(labelled())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_report_as_json_and_csv_comes_back_exactly(drawn):
     labels, true, predicted = drawn
     _, wanted = both(labels, true, predicted)
@@ -79,7 +79,7 @@ def test_a_report_as_json_and_csv_comes_back_exactly(drawn):
 
 
 @given(labelled(), st.sampled_from(["list", "dict", "nested", "csv", "bare csv", "text", "numpy", "crosstab"]))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_matrix_comes_back_in_every_form(drawn, form):
     labels, true, predicted = drawn
     wanted = confusion_matrix(true, predicted, labels=range(len(labels)))

@@ -11,6 +11,7 @@ import pytest
 
 from refusal_core.errors import InputError
 from refusal_core.runs.discover import discover
+from refusal_core.runs.files import fingerprint
 from refusal_core.runs.model import Curve
 from refusal_core.runs.read import read, read_files, read_folder
 from refusal_core.runs.tables import MatrixTable, ReportTable
@@ -171,3 +172,34 @@ def test_checkpoints_are_in_the_order_of_their_steps(tmp_path):
     runs, problems = discover(tmp_path)
     checkpoints = [c for run in runs for c in run.checkpoints]
     assert [c.step for c in checkpoints] == [6, 12, 100, None, None] and not problems
+
+
+def test_a_data_set_is_not_taken_for_predictions():
+    rows = b'{"id": 1, "prompt": "p", "response": "r", "label": "compliant"}\n' * 3
+    artefacts, [problem] = read_files([("train.jsonl", rows)])
+    assert not artefacts and not problem.ours
+
+
+def test_predictions_that_a_crash_cut_keep_their_whole_rows():
+    rows = b'{"id": "a", "label": "x", "true": "x"}\n{"id": "b", "label": "y", "true": "x"}\n{"id": "c", "lab'
+    [found], [problem] = read_files([("predictions.jsonl", rows)])
+    assert found.predictions.ids == ("a", "b") and "last line is cut; 2 rows" in problem.what
+    wrong = rows.replace(b'"label": "y"', b'"label": 7')
+    assert read_files([("predictions.jsonl", wrong)])[0] == []
+
+
+def test_a_frame_of_counts_with_names_on_one_side_is_a_matrix_and_a_history_is_none():
+    [found], _ = read_files([("cm.csv", b",refuse,comply\n0,5,1\n1,4,90\n")])
+    assert found.table.labels == ("refuse", "comply") and found.table.rows == "unknown"
+    [history], _ = read_files([("h.csv", b"epoch,loss\n0,1\n1,2\n")])
+    assert history.kind == "history"
+    artefacts, [problem] = read_files([("t.csv", b"a,b\n1,2\n3,4\n")])
+    assert not artefacts and not problem.ours
+
+
+def test_a_folder_that_is_being_written_has_another_fingerprint(tmp_path):
+    shutil.copy(FILES / "cut_state.json", tmp_path / "trainer_state.json")
+    before = fingerprint(tmp_path)
+    assert fingerprint(tmp_path) == before
+    shutil.copy(FILES / "state_crlf_bom.json", tmp_path / "trainer_state.json")
+    assert fingerprint(tmp_path) != before
