@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
         differences += complaints_again(args.complaints)
     for difference in differences:
         print(f"DIFFERS: {difference}")
-    print("the card says the same" if not differences else "", end="\n" if not differences else "")
+    if not differences:
+        print("the card says the same")
     return 1 if differences else 0
 
 

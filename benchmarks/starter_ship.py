@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         write_files(evaluate(classifier, corpus_rows("heldout").exchanges, split=starter_run.TEST), Path(folder))
         for name in FILES[:3]:
             shutil.copyfile(Path(folder, name), run_folder / name)
-    (run_folder / "reliability.svg").write_text(reliability_svg(numbers(run_folder).calibration), encoding="utf-8")
+    (into / "reliability.svg").write_text(reliability_svg(numbers(run_folder).calibration), encoding="utf-8")
     (run_folder / "README.md").write_text(_run_readme(shipped, is_mean), encoding="utf-8")
     (into / "README.md").write_text(starter_card(run_folder), encoding="utf-8")
     return 0
@@ -115,7 +115,8 @@ class as_classifier:
 def _rounding(trained: Path, checkpoint: Path, how: dict, rows: list, is_mean: bool) -> dict[str, int]:
     """How many labels of the unchanged rows half precision alters."""
     with as_classifier(trained, checkpoint, how["temperature"], is_mean) as exact:
-        before = starter_run.predict_parts(exact, splits=(starter_run.TEST, starter_run.DEVELOPMENT, starter_run.CASES))
+        splits = (starter_run.TEST, starter_run.DEVELOPMENT, starter_run.CASES)
+        before = starter_run.predict_parts(exact, splits=splits, variants=False)
     after = {(row.split, row.variant, row.id): row.label for row in rows}
     changed = sum(after[row.split, row.variant, row.id] != row.label for row in before)
     return {"changed": changed, "rows": len(before)}

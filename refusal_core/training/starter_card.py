@@ -157,7 +157,7 @@ def _calibration_section(n: Numbers, figures: dict[str, Any]) -> str:
             f"{'above' if (c.too_sure or 0) > 0 else 'below'} accuracy. The temperature was fitted on the "
             "validation and "
             "development rows.",
-            "![Reliability: accuracy against confidence in each bin, with the diagonal](run/reliability.svg)",
+            "![Reliability: accuracy against confidence in each bin, with the diagonal](reliability.svg)",
             table(("confidence", "n", "mean", "accuracy"), bins),
         ]
     )

