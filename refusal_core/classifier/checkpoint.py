@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from refusal_core import limits
 from refusal_core.classifier import hub
 from refusal_core.classifier.encode import SHORTEST_INPUT, PairEncoder, is_failure, is_out_of_memory
-from refusal_core.classifier.folder import CheckpointFolder, read_folder, read_json
+from refusal_core.classifier.folder import TEMPERATURE, CheckpointFolder, read_folder, read_json
 from refusal_core.classifier.result import CheckpointInfo
 from refusal_core.errors import InputError, RefusalCoreError, WorkError, one_line
 from refusal_core.labels import LABELS
@@ -96,6 +96,7 @@ def _load(
         longest_input=longest_input,
         architecture=type(model).__name__,
         parameters=sum(p.numel() for p in model.parameters()),
+        temperature=folder.temperature(),
         notes=(*notes, *label_notes),
     )
     return LoadedCheckpoint(info, model, tokenizer, encoder, _takes_segments(model, tokenizer))
@@ -107,6 +108,11 @@ def _set_threads() -> None:
 
     if "OMP_NUM_THREADS" not in os.environ and hasattr(os, "sched_getaffinity"):
         torch.set_num_threads(len(os.sched_getaffinity(0)))
+
+
+def find_folder(name: str) -> Path:
+    """The folder that `name` stands for, downloaded from the hub when it is a hub id; raises as `load_checkpoint`."""
+    return _resolve(name)[0]
 
 
 def _resolve(name: str) -> tuple[Path, str, str | None, list[str]]:
@@ -141,7 +147,7 @@ def _config(folder: CheckpointFolder) -> PreTrainedConfig:
             why="an architecture of the installed transformers was expected, since code from checkpoints is not run",
             fix="name a checkpoint of a built-in architecture",
         )
-    ignored = {key for key in folder.config if key in _CONFIG_IGNORED or key.startswith("_")}
+    ignored = {key for key in folder.config if key in _CONFIG_IGNORED or key.startswith("_")} | {TEMPERATURE}
     return CONFIG_MAPPING[model_type].from_dict({key: folder.config[key] for key in folder.config.keys() - ignored})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from refusal_core.classifier.predict import Classifier
 from refusal_core.classifier.result import CheckpointInfo, Classification
@@ -12,6 +13,10 @@ from refusal_core.exchanges import BadRow, Exchange
 from refusal_core.jobs import Job
 from refusal_core.limits import EVALUATE_ROWS
 from refusal_core.metrics.report import ClassificationReport, log_loss, report
+from refusal_core.reports import to_json
+from refusal_core.versions import versions
+
+FILES = ("eval_results.json", "classification_report.txt", "confusion_matrix.json", "predictions.jsonl")
 
 # Columns of the input that say which item a prediction belongs to; they travel with it.
 _CARRIED = ("group", "variant")
@@ -118,3 +123,15 @@ def evaluate(
         predictions=predictions,
         options={key: value for key, value in options.items() if value is not None and key != "batch_size"},
     )
+
+
+def write_files(result: Evaluation, folder: Path) -> None:
+    """Write the four files of `FILES` into `folder`."""
+    contents = {
+        "eval_results.json": to_json({**result.results(), "versions": versions()}, indent=2) + "\n",
+        "classification_report.txt": result.report.text(),
+        "confusion_matrix.json": to_json(result.report.confusion_matrix(), indent=2) + "\n",
+        "predictions.jsonl": "".join(to_json(p.as_row(result.split)) + "\n" for p in result.predictions),
+    }
+    for name, text in contents.items():
+        (folder / name).write_text(text, encoding="utf-8")

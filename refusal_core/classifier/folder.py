@@ -27,6 +27,8 @@ _TOKENIZER = (*_VOCABULARIES, "merges.txt", "tokenizer_config.json", "special_to
 # File name patterns of all that is ever read of a checkpoint, at the top of its folder. No pickle, no code.
 WANTED = (CONFIG, ADAPTER, _WEIGHTS, _WEIGHTS_INDEX, "model-*.safetensors", *_TOKENIZER)
 
+TEMPERATURE = "temperature"  # the key of config.json
+_TEMPERATURES = (0.01, 100.0)
 _CLASSES_AT_MOST = 1_000
 _LARGEST_NUMBER = 2_000_000  # of a size in config.json; frequencies ("rope_theta") may be larger
 _LFS_POINTER = b"version https://git-lfs."
@@ -42,6 +44,21 @@ class CheckpointFolder:
     weights: tuple[Path, ...]
     tokenizer: tuple[Path, ...]
     config_file: Path
+
+    def temperature(self) -> float:
+        """What the outputs are divided by before the softmax, as config.json says; 1.0 without a word of it."""
+        found = self.config.get(TEMPERATURE)
+        if found is None:
+            return 1.0
+        least, most = _TEMPERATURES
+        if isinstance(found, bool) or not isinstance(found, int | float) or not least <= found <= most:
+            raise InputError(
+                f"its temperature is {found!r}",
+                where=f"{self.name}/{CONFIG}",
+                why=f"a number from {least:g} to {most:g} was expected",
+                fix="mend it, or take it out",
+            )
+        return float(found)
 
     def digest(self) -> str:
         """SHA-256 over names and contents of the files that decide an answer."""

@@ -154,7 +154,8 @@ class Classifier:
         job.advance(len(answers))
         for batch in batches(encoded.pairs, batch_size):
             job.check()
-            probabilities = softmax(self._logits([encoded.pairs[at] for at in batch]), axis=-1)
+            logits = self._logits([encoded.pairs[at] for at in batch])
+            probabilities = softmax(logits / self.info.temperature, axis=-1)
             for at, row in zip(batch, probabilities, strict=True):
                 answers[at] = self._answer(encoded.exchanges[at], encoded.ready[at], encoded.pairs[at], row)
             job.advance(len(batch))

@@ -94,4 +94,5 @@ class CheckpointInfo:
     architecture: str
     parameters: int
     precision: str = "float32"  # or "int8"
+    temperature: float = 1.0  # its outputs are divided by it before the softmax; changes no label
     notes: tuple[str, ...] = ()  # what a reader of its answers must know

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 from itertools import chain
-from pathlib import Path
 
 from refusal_core.classifier import load
-from refusal_core.classifier.evaluation import Evaluation, evaluate
+from refusal_core.classifier.evaluation import FILES, Evaluation, evaluate, write_files
 from refusal_core.commands import terminal
 from refusal_core.exchange_files import map_argument, read_exchanges
-from refusal_core.reports import atomic_folder, to_json
-from refusal_core.versions import versions
+from refusal_core.reports import atomic_folder
 
 NAME = "evaluate"
 HELP = "score a checkpoint on labelled exchanges"
-FILES = ("eval_results.json", "classification_report.txt", "confusion_matrix.json", "predictions.jsonl")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,21 +30,9 @@ def run(args: argparse.Namespace) -> int:
         rows = chain([next(rows)], rows)  # a file that cannot be read is refused before the checkpoint is loaded
         classifier = load(args.checkpoint, int8=args.int8)
         result = evaluate(classifier, rows, job=job, **terminal.classifier_options(args))
-        write(result, folder)
+        write_files(result, folder)
     summarise(result)
     return 0
-
-
-def write(result: Evaluation, folder: Path) -> None:
-    """Write the four files of `FILES` into `folder`."""
-    contents = {
-        "eval_results.json": to_json({**result.results(), "versions": versions()}, indent=2) + "\n",
-        "classification_report.txt": result.report.text(),
-        "confusion_matrix.json": to_json(result.report.confusion_matrix(), indent=2) + "\n",
-        "predictions.jsonl": "".join(to_json(p.as_row(result.split)) + "\n" for p in result.predictions),
-    }
-    for name, text in contents.items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def summarise(result: Evaluation) -> None:

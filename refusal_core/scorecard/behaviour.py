@@ -25,7 +25,8 @@ def equals(cell: Cell) -> Finding:
     assertion: Equals = cell.assertion
     if assertion.value is not None:
         return _judge_cases(cell, _is_among(frozenset({assertion.value})), f"answered {assertion.value}")
-    return _judge_cases(cell, _as_expected(cell, assertion.value_field), f"answered as the field {assertion.value_field} says")
+    field = assertion.value_field
+    return _judge_cases(cell, _as_expected(cell, field), f"answered as the field {field} says")
 
 
 def label_in(cell: Cell) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from refusal_core.classifier.evaluation import Evaluation
 from refusal_core.classifier.matcher import match
@@ -12,7 +12,8 @@ from refusal_core.exchanges import Exchange
 from refusal_core.labels import LABELS, MEANING
 from refusal_core.metrics.intervals import rate
 from refusal_core.metrics.report import ClassificationReport, report
-from refusal_core.training.recipe import Settings, TrainingData
+from refusal_core.training.data import TrainingData
+from refusal_core.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -28,33 +29,35 @@ class Scored:
 VALIDATION_REMARK = (
     "These rows chose the epoch, and most come from the same sources as the training rows: other data will score lower."
 )
+TEST_REMARK = "These rows were scored once, at the end, and decided nothing."
 
 
 def model_card(
-    name: str, base: str, data: TrainingData, parts: Sequence[Scored], settings: Settings, limits: str = ""
+    name: str, base: str, data: TrainingData, parts: Sequence[Scored], settings: Settings, *, kept: str = ""
 ) -> str:
     """Markdown: classes, training data by source, scores of each part with the phrase matcher beside them.
 
-    `limits` is a further section by whoever knows the data.
+    `kept` says which weights these are.
     """
     checkpoint = parts[0].evaluation.checkpoint
     sections = [
-        _front_matter(base),
+        front_matter(base),
         f"# {name}\n\nClassifies a prompt/response pair into five classes. Fine-tuned from {base}, float16 weights, "
-        f"{checkpoint.parameters:,} parameters, reads at most {checkpoint.longest_input} tokens.",
-        "## Classes\n\n" + _table(("class", "meaning"), ((label, MEANING[label]) for label in LABELS)),
-        _training_section(data, settings),
+        f"{checkpoint.parameters:,} parameters, reads at most {checkpoint.longest_input} tokens. Its outputs are "
+        f"divided by the temperature {checkpoint.temperature:g} before the softmax, which changes no label.",
+        "## Classes\n\n" + table(("class", "meaning"), ((label, MEANING[label]) for label in LABELS)),
+        _training_section(data, settings, kept),
         *map(_scores_section, parts),
-        *([limits] if limits else []),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _front_matter(base: str) -> str:
-    return f"---\nbase_model: {base}\npipeline_tag: text-classification\n---"
+def front_matter(base: str, **more: str) -> str:
+    lines = {"base_model": base, "pipeline_tag": "text-classification", **more}
+    return "\n".join(["---", *(f"{key}: {value}" for key, value in lines.items()), "---"])
 
 
-def _training_section(data: TrainingData, settings: Settings) -> str:
+def _training_section(data: TrainingData, settings: Settings, kept: str) -> str:
     licences: dict[str, set[str]] = defaultdict(set)
     counts: dict[str, Counter] = defaultdict(Counter)
     distinct = list(
@@ -74,11 +77,11 @@ def _training_section(data: TrainingData, settings: Settings) -> str:
     left_out = ", ".join(f"{n:,} ({reason})" for reason, n in sorted(data.left_out.items())) or "none"
     return (
         f"## Training data\n\n{len(distinct):,} rows{again}; left out: {left_out}.\n\n"
-        + _table(("source", "licence", *LABELS), rows)
-        + f"\n\nSettings: {settings.epochs} epochs, batches of {settings.batch_size}, learning rate "
-        f"{settings.learning_rate:g} with warm-up over {settings.warmup_share:.0%} of the steps and linear decay, "
-        f"weight decay {settings.weight_decay:g}, {settings.max_length} tokens, class weights to the power "
-        f"{settings.weight_power:g}, seed {settings.seed}."
+        + table(("source", "licence", *LABELS), rows)
+        + "\n\nSettings: "
+        + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in asdict(settings).items())
+        + ". Linear decay of the learning rate, AdamW, gradients clipped to norm 1."
+        + (f" Kept: {kept}." if kept else "")
     )
 
 
@@ -101,17 +104,17 @@ def _scores_section(part: Scored) -> str:
         f"{part.remark} Intervals at 95%: Wilson.",
         f"Accuracy {ours.report.accuracy}, macro F1 {ours.report.macro.f1:.3f}, cross-entropy {ours.loss:.3f} nats. "
         f"Phrase matcher on the same rows: accuracy {matcher.accuracy}, macro F1 {matcher.macro.f1:.3f}.",
-        _class_table(ours.report),
+        class_table(ours.report),
         "The phrase matcher:",
-        _class_table(matcher),
+        class_table(matcher),
     ]
     if len(sources) > 1:
-        lines += ["Accuracy by source:", _table(("source", "accuracy"), sources)]
+        lines += ["Accuracy by source:", table(("source", "accuracy"), sources)]
     return "\n\n".join(lines)
 
 
-def _class_table(scores: ClassificationReport) -> str:
-    return _table(
+def class_table(scores: ClassificationReport) -> str:
+    return table(
         ("class", "precision", "recall", "F1", "support"),
         ((c.label, c.precision, c.recall, c.f1, c.support) for c in scores.classes),
     )
@@ -121,7 +124,7 @@ def _source(exchange: Exchange) -> str:
     return str(exchange.extra.get("source", "not stated"))
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines)

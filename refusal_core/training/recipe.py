@@ -1,219 +1,186 @@
-"""Fine-tune a sequence classifier on labelled exchanges: AdamW, linear decay with warm-up, best epoch kept."""
+"""Fine-tune a sequence classifier on labelled exchanges: AdamW, linear decay with warm-up, selection on validation."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
-import re
+import shutil
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from refusal_core.classifier.checkpoint import one_sentence
-from refusal_core.classifier.texts import clean, plain_quotes, split_reasoning
-from refusal_core.errors import InputError, MissingPackage
-from refusal_core.exchange_files import read_exchanges
-from refusal_core.exchanges import Exchange
+from refusal_core.classifier import load
+from refusal_core.classifier.checkpoint import find_folder
+from refusal_core.classifier.evaluation import Evaluation, evaluate, write_files
+from refusal_core.errors import Cancelled, InputError, MissingPackage
+from refusal_core.jobs import Job
 from refusal_core.labels import LABELS
-from refusal_core.metrics.report import report
+from refusal_core.reports import to_json
+from refusal_core.training.averaging import WeightMean
+from refusal_core.training.calibrate import fit_temperature, write_temperature
+from refusal_core.training.card import TEST_REMARK, VALIDATION_REMARK, Scored, model_card
+from refusal_core.training.data import Parts
+from refusal_core.training.settings import Settings
+from refusal_core.training.trainer import METRIC, last_checkpoint, logits_of, set_up, watcher
+from refusal_core.training.workplace import Workplace
+from refusal_core.versions import versions
 
 if TYPE_CHECKING:
     from transformers import Trainer
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What decides a training besides its data. `max_length` in tokens; `weight_power` 0 leaves classes as frequent as
-    they are, 1 counts every class alike: class weight = (rows / (classes * rows of the class)) ** weight_power."""
-
-    epochs: int = 2
-    batch_size: int = 16
-    learning_rate: float = 1e-4
-    warmup_share: float = 0.06
-    weight_decay: float = 0.01
-    max_length: int = 256
-    weight_power: float = 0.5
-    seed: int = 0
+HOW = "training.json"  # settings as they applied, and which weights were kept
 
 
 @dataclass(frozen=True)
-class TrainingData:
-    """Labelled exchanges; `left_out` counts the rows that were not used, by reason."""
+class Trained:
+    """A finished training. `settings` as they applied; `kept` says in words which weights these are; `test` is None
+    without test rows."""
 
-    exchanges: tuple[Exchange, ...]
-    left_out: dict[str, int]
-
-
-def read_training_data(
-    files: Sequence[Path], *, commercial_only: bool = True, without: Sequence[tuple[str, str]] = ()
-) -> TrainingData:
-    """Rows of `files` with a label of the five classes. A row that cannot be used is counted, never repaired.
-
-    commercial_only keeps rows whose `license` names one that allows commercial use (`is_commercial`). `without` lists
-    (field, beginning) pairs: a row whose field begins so is left out, for example ("category", "ko/").
-    """
-    kept: list[Exchange] = []
-    left_out: Counter[str] = Counter()
-    for file in files:
-        for row in read_exchanges(file, need_label=True):
-            reason = _reason_to_leave_out(row, commercial_only, without)
-            if reason:
-                left_out[reason] += 1
-            else:
-                kept.append(row)
-    if not kept:
-        raise InputError(
-            "no row is left to train on", where=", ".join(f.name for f in files), why=f"left out: {dict(left_out)}"
-        )
-    return TrainingData(tuple(kept), dict(left_out))
-
-
-def is_commercial(licence: str) -> bool:
-    """Whether `licence` names one that allows commercial use, and nothing in it takes that back.
-
-    Known are MIT, Apache-2.0, BSD, CC0, CC-BY and ODC-BY; "NC", "ND", "SA", "non-commercial" and "research"
-    anywhere rule it out, as does a name that is not known.
-    """
-    parts = set(re.split(r"[^A-Z0-9]+", licence.upper()))
-    if parts & {"NC", "ND", "SA", "NONCOMMERCIAL", "RESEARCH", "NON"}:
-        return False
-    return bool(parts & {"MIT", "APACHE", "BSD", "CC0"}) or {"BY"} <= parts and bool(parts & {"CC", "ODC"})
-
-
-def _reason_to_leave_out(row: Any, commercial_only: bool, without: Sequence[tuple[str, str]]) -> str | None:
-    if not isinstance(row, Exchange):
-        return "not a labelled exchange"
-    if row.label not in LABELS:
-        return "unknown label"
-    if commercial_only and not is_commercial(str(row.extra.get("license", ""))):
-        return "licence not known to allow commercial use"
-    for field, beginning in without:
-        if str(row.extra.get(field, "")).startswith(beginning):
-            return f"{field} begins with {beginning}"
-    return split_reasoning(clean(row.response)).error
+    folder: Path
+    settings: Settings
+    kept: str
+    temperature: float
+    validation: Evaluation
+    test: Evaluation | None
 
 
 def train(
-    train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings | None = None
-) -> Path:
-    """Train on CPU or GPU and save the best epoch by validation macro F1, in half precision, as a checkpoint folder.
+    parts: Parts,
+    model: str | Path,
+    output: Path,
+    settings: Settings | None = None,
+    *,
+    resume: bool = False,
+    trackio: str | None = None,
+    base_name: str | None = None,
+    test_remark: str = TEST_REMARK,
+    job: Job | None = None,
+) -> Trained:
+    """Train `model` (a checkpoint folder or hub id) on CPU or GPU into `output`, a new folder.
 
-    `output` gets the checkpoint; `output`/run holds the Trainer's own state. Returns `output`.
-    Raises MissingPackage without accelerate, InputError when a class has no training row or `model` cannot be loaded.
-    No code of `model` is run.
+    `output` gets the checkpoint in half precision with its temperature, a model card, `trainer_state.json`, the files
+    of an evaluation (of the test rows, which are scored once, or without them of the validation rows), and the
+    checkpoints that `settings.keep` leaves. A stopped training leaves a folder that `resume` goes on with, on the
+    same curve, or nothing. `trackio` names a project of a local Trackio store, `output`/trackio. Raises MissingPackage,
+    InputError (settings, a class without training rows, a model that cannot be loaded, a folder that is not new) and
+    Cancelled when `job` is cancelled. No code of `model` is run.
     """
-    if importlib.util.find_spec("accelerate") is None:
-        raise MissingPackage("accelerate", purpose="Training", extra="train")
-    if not (model / "config.json").is_file():
+    settings, job = settings or Settings(), job or Job()
+    _check(parts, settings, trackio)
+    base = find_folder(str(model))
+    if not (base / "config.json").is_file():
         raise InputError(
             "this is no checkpoint folder", where=str(model), why="a folder with a config.json was expected"
         )
-    settings = settings or Settings()
-    counts = Counter(exchange.label for exchange in train_data.exchanges)
+    decisive = {
+        "setting": asdict(settings),
+        "set of training rows": parts.train.digest(),
+        "set of validation rows": parts.validation.digest(),
+        "base model": _digest(base),
+    }
+    place = Workplace(output, decisive)
+    place.open(resume=resume)
+    made = output / ".finished"
+    try:
+        trainer, tokenizer, settings, kept = _fit(parts, base, output, settings, trackio, job)
+        shutil.rmtree(made, ignore_errors=True)
+        temperature = _save(trainer, tokenizer, settings, made)
+        validation = evaluate(load(str(made)), parts.validation.exchanges, split="validation", job=job)
+        test = evaluate(load(str(made)), parts.test.exchanges, split="test", job=job) if parts.test.exchanges else None
+    except (Cancelled, KeyboardInterrupt) as stop:
+        raise Cancelled(_say_how_to_go_on(output, place)) from stop
+    except BaseException:
+        if last_checkpoint(output) is None:
+            place.clear()
+        raise
+    scored = [Scored("Scores on the validation rows", VALIDATION_REMARK, validation, parts.validation.exchanges)]
+    if test:
+        scored.append(Scored("Scores on the test rows", test_remark, test, parts.test.exchanges))
+    card = model_card(output.name, base_name or base.name, parts.train, scored, settings, kept=kept)
+    (made / "README.md").write_text(card, encoding="utf-8")
+    how = {"settings": asdict(settings), "kept": kept, "temperature": temperature, "versions": versions()}
+    (made / HOW).write_text(to_json(how, indent=2) + "\n", encoding="utf-8")
+    write_files(test or validation, made)
+    place.finish(made)
+    return Trained(output, settings, kept, temperature, validation, test)
+
+
+def _check(parts: Parts, settings: Settings, trackio: str | None) -> None:
+    if importlib.util.find_spec("accelerate") is None:
+        raise MissingPackage("accelerate", purpose="Training", extra="train")
+    if trackio and importlib.util.find_spec("trackio") is None:
+        raise MissingPackage("trackio", purpose="A Trackio store", extra="trackio")
+    settings.check()
+    counts = Counter(row.label for row in parts.train.exchanges)
     if missing := [label for label in LABELS if not counts[label]]:
         raise InputError(f"no training row has the label {missing[0]}", fix="add rows of every class")
-    trainer, tokenizer = _trainer(train_data, validation, model, output, settings, counts)
-    trainer.train()
-    trainer.state.save_to_json(str(output / "run" / "trainer_state.json"))
-    trainer.model.half().save_pretrained(output)
+    if not parts.validation.exchanges:
+        raise InputError("there is no validation row", fix="add some: they choose the weights that are kept")
+
+
+def _fit(
+    parts: Parts, base: Path, output: Path, settings: Settings, trackio: str | None, job: Job
+) -> tuple[Trainer, Any, Settings, str]:
+    trainer, tokenizer, settings = set_up(parts.train, parts.validation, base, output, settings)
+    mean = WeightMean()
+    trainer.add_callback(watcher(settings, mean, job))
+    if trackio:
+        from refusal_core.training.tracking import tracker
+
+        trainer.add_callback(tracker(trackio, output.name, output / "trackio", settings))
+    checkpoint = last_checkpoint(output)
+    for path in output.glob("checkpoint-*"):  # what a kill left half-written
+        if checkpoint is None or int(path.name.rpartition("-")[2]) > int(checkpoint.name.rpartition("-")[2]):
+            shutil.rmtree(path)
+    if checkpoint:
+        mean.load(checkpoint)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    return trainer, tokenizer, settings, _choose(trainer, mean)
+
+
+def _choose(trainer: Trainer, mean: WeightMean) -> str:
+    """Leave in the model the best weights by validation macro F1, and say which they are."""
+    best, step = trainer.state.best_metric, trainer.state.best_global_step
+    kept = f"weights of step {step} (validation macro F1 {best:.4f})"
+    if not mean.taken:
+        return kept
+    single = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    mean.put(trainer.model)
+    averaged = trainer.evaluate(metric_key_prefix="mean")[f"mean_{METRIC}"]
+    if averaged >= best:
+        return f"mean of {mean.taken} late weights (validation macro F1 {averaged:.4f}; the best single {best:.4f})"
+    for name, weight in trainer.model.named_parameters():
+        weight.data.copy_(single[name])
+    return f"{kept[:-1]}; the mean of {mean.taken} late ones had {averaged:.4f})"
+
+
+def _save(trainer: Trainer, tokenizer: Any, settings: Settings, folder: Path) -> float:
+    """The checkpoint into `folder`, in half precision, with the temperature that fits its validation rows."""
+    logits = logits_of(trainer, list(trainer.eval_dataset))
+    temperature = fit_temperature(logits, [row["labels"] for row in trainer.eval_dataset])
+    trainer.model.half().save_pretrained(folder)
     tokenizer.model_max_length = settings.max_length  # it has never seen a longer input: `predict` cuts there too
-    tokenizer.save_pretrained(output)
-    return output
+    tokenizer.save_pretrained(folder)
+    write_temperature(folder, temperature)
+    if best := trainer.state.best_model_checkpoint:
+        trainer.state.best_model_checkpoint = Path(best).name  # where the folder lies is nobody's business
+    trainer.state.save_to_json(str(folder / "trainer_state.json"))
+    return temperature
 
 
-def _trainer(
-    train_data: TrainingData, validation: TrainingData, model: Path, output: Path, settings: Settings, counts: Counter
-):
-    import torch
-    from transformers import (
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-        DataCollatorWithPadding,
-        Trainer,
-        TrainingArguments,
-        set_seed,
-    )
-
-    set_seed(settings.seed)
-    trusted_with_nothing = {"local_files_only": True, "trust_remote_code": False}
-    names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
-    with one_sentence(model.name):
-        tokenizer = AutoTokenizer.from_pretrained(model, **trusted_with_nothing)
-        classifier = AutoModelForSequenceClassification.from_pretrained(
-            model, use_safetensors=True, dtype=torch.float32, num_labels=len(LABELS), **names, **trusted_with_nothing
-        )
-    rows = len(train_data.exchanges)
-    weights = torch.tensor([(rows / (len(LABELS) * counts[label])) ** settings.weight_power for label in LABELS])
-    steps = -(-rows // settings.batch_size) * settings.epochs
-    arguments = TrainingArguments(
-        output_dir=str(output / "run"),
-        num_train_epochs=settings.epochs,
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=64,
-        learning_rate=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-        warmup_steps=round(settings.warmup_share * steps),
-        lr_scheduler_type="linear",
-        max_grad_norm=1.0,
-        train_sampling_strategy="group_by_length",
-        eval_strategy="epoch",
-        save_strategy="epoch",
-        save_total_limit=1,
-        load_best_model_at_end=True,
-        metric_for_best_model="macro_f1",
-        logging_steps=20,
-        report_to=[],
-        seed=settings.seed,
-        data_seed=settings.seed,
-        dataloader_num_workers=0,
-        use_cpu=not torch.cuda.is_available(),
-    )
-    trainer: Trainer = Trainer(
-        model=classifier,
-        args=arguments,
-        train_dataset=_features(train_data, tokenizer, settings.max_length),
-        eval_dataset=_features(validation, tokenizer, settings.max_length),
-        data_collator=DataCollatorWithPadding(tokenizer),
-        compute_loss_func=_weighted_loss(weights),
-        compute_metrics=_scores,
-    )
-    return trainer, tokenizer
+def _say_how_to_go_on(output: Path, place: Workplace) -> str:
+    if checkpoint := last_checkpoint(output):
+        step = checkpoint.name.rpartition("-")[2]
+        return f"Stopped by the user; the same command with --resume goes on from step {step} in {output}."
+    place.clear()
+    return "Stopped by the user before the first checkpoint; nothing was kept."
 
 
-def _features(data: TrainingData, tokenizer: Any, max_length: int) -> list[dict]:
-    """The inputs that `Classifier.predict` would build for these exchanges, with their labels."""
-    from refusal_core.classifier.encode import PairEncoder
-
-    prompts = [plain_quotes(clean(e.prompt)) for e in data.exchanges]
-    responses = [plain_quotes(split_reasoning(clean(e.response)).text) for e in data.exchanges]
-    pairs = PairEncoder(tokenizer).encode(prompts, responses, max_length)
-    return [
-        {
-            "input_ids": p.ids,
-            "token_type_ids": p.type_ids,
-            "attention_mask": [1] * len(p.ids),
-            "labels": LABELS.index(e.label),
-        }
-        if "token_type_ids" in tokenizer.model_input_names
-        else {"input_ids": p.ids, "attention_mask": [1] * len(p.ids), "labels": LABELS.index(e.label)}
-        for p, e in zip(pairs, data.exchanges, strict=True)
-    ]
-
-
-def _weighted_loss(weights: Any):
-    import torch
-
-    def loss(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-        return torch.nn.functional.cross_entropy(outputs.logits, labels, weight=weights.to(outputs.logits.device))
-
-    return loss
-
-
-def _scores(prediction: Any) -> dict[str, float]:
-    logits = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
-    predicted = [LABELS[i] for i in np.argmax(logits, axis=-1)]
-    scores = report([LABELS[i] for i in prediction.label_ids], predicted, LABELS)
-    return {"accuracy": scores.accuracy.value, "macro_f1": scores.macro.f1, "weighted_f1": scores.weighted.f1}
+def _digest(base: Path) -> str:
+    total = hashlib.sha256()
+    for path in sorted([base / "config.json", *base.glob("*.safetensors")]):
+        with path.open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()

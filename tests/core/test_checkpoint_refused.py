@@ -239,6 +239,10 @@ REFUSED = {
     "length nil": (tokenizer_config(model_max_length=0), "longest input that it allows"),
     "length NaN": (tokenizer_config(model_max_length=float("nan")), "longest input that it allows"),
     "side": (tokenizer_config(padding_side="up"), "cannot be loaded"),
+    "temperature zero": (config(temperature=0), "its temperature is 0; a number from 0.01 to 100"),
+    "temperature of text": (config(temperature="1"), "its temperature is '1'"),
+    "temperature yes": (config(temperature=True), "its temperature is True"),
+    "temperature huge": (config(temperature=1e300), "its temperature is"),
     "token a number": (tokenizer_config(cls_token=3), "cannot be loaded"),
     "class a number": (tokenizer_config(tokenizer_class=3), "cannot be loaded"),
 }  # fmt: skip

@@ -19,6 +19,7 @@ CORPUS = TRAINING / "corpus"
 README = (CORPUS / "README.md").read_text(encoding="utf-8")
 DOMAINS = json.loads((CORPUS / "domains.json").read_text(encoding="utf-8"))
 EXEMPLARS = "museum-library"
+MIXED = "mixed"  # no subject: the kinds that need more rows
 FIELDS = ["id", "prompt", "response", "label", "domain", "split", "voice", "tags", "language"]
 FIELDS_OF_ORIGIN = {"source": "project corpus", "annotator": "project", "license": "MIT"}
 LANGUAGES = {"en", "de", "fr", "es", "pt", "zh", "ja"}
@@ -144,7 +145,10 @@ def test_the_numbers_of_the_page_are_those_of_the_files():
 
 def test_each_domain_has_as_many_of_a_class_as_the_page_says():
     counts = Counter((row["domain"], row["label"]) for row in CORPUS_ROWS)
-    found = {label: sorted({counts[domain, label] for domain in DOMAINS if domain != EXEMPLARS}) for label in LABELS}
+    found = {
+        label: sorted({counts[domain, label] for domain in DOMAINS if domain not in (EXEMPLARS, MIXED)})
+        for label in LABELS
+    }
     assert "20 or 21 `partial_refusal`, 15 to 17 `full_refusal`, `capability_limitation` and `compliant`" in README
     assert "9 to 11 `clarification`" in README and "`museum-library` shows the expected quality: 12 of each" in README
     three = sorted({n for label in ("full_refusal", "capability_limitation", "compliant") for n in found[label]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +80,17 @@ def test_agrees_with_the_library_itself(lively_checkpoint, classifier):
         inputs = tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
         expected = torch.softmax(model(**inputs).logits, dim=-1)
     assert numbers(classifier.predict(exchanges, truncation=LONGEST_FIRST)) == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_temperature_softens_probabilities_and_changes_no_label(lively_checkpoint, classifier, tmp_path):
+    warm = shutil.copytree(lively_checkpoint, tmp_path / "warm")
+    edit_json(warm / "config.json", temperature=2.5)
+    exchanges = varied(20)
+    before, after = classifier.predict(exchanges), load(str(warm)).predict(exchanges)
+    assert load(str(warm)).info.temperature == 2.5 and classifier.info.temperature == 1.0
+    assert [a.label for a in after] == [b.label for b in before]
+    softer = numbers(before) ** (1 / 2.5)
+    assert numbers(after) == pytest.approx(softer / softer.sum(axis=1, keepdims=True), abs=1e-6)
 
 
 @given(st.lists(st.integers(1, 128), max_size=60), st.integers(1, 40))

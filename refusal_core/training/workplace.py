@@ -1,0 +1,71 @@
+"""The folder of a training: new, unfinished and resumable, or finished; never in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from refusal_core.errors import InputError
+
+UNFINISHED = "unfinished.json"
+
+
+class Workplace:
+    """`folder` while a training fills it. `unfinished.json` holds what decides the training until its last file is
+    in place, so that another training never goes on there."""
+
+    def __init__(self, folder: Path, decisive: dict) -> None:
+        self.folder = folder
+        self._note = folder / UNFINISHED
+        self._decisive = json.loads(json.dumps(decisive))
+        self._created = False
+
+    def open(self, *, resume: bool) -> None:
+        """Make the folder, or check that the unfinished training there is this one. Raises InputError otherwise."""
+        where = str(self.folder)
+        if self.folder.is_file():
+            raise InputError("this is a file", where=where, fix="name a new folder")
+        if self._note.is_file():
+            if not resume:
+                fix = "add --resume to go on with it, or delete the folder"
+                raise InputError("an unfinished training lies there", where=where, fix=fix)
+            if other := self._other_settings():
+                raise InputError(
+                    f"the unfinished training there was begun with another {other}",
+                    where=where,
+                    fix="repeat its command with --resume, or delete the folder",
+                )
+            return
+        if self.folder.exists() and any(self.folder.iterdir()):
+            finished = resume and (self.folder / "config.json").is_file()
+            what = "the training there is finished" if finished else "the folder is not empty"
+            raise InputError(what, where=where, fix="delete it, or name a new one")
+        self._created = not self.folder.exists()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._note.write_text(json.dumps(self._decisive, indent=2) + "\n", encoding="utf-8")
+
+    def _other_settings(self) -> str | None:
+        """The first thing in which the unfinished training differs."""
+        try:
+            old = json.loads(self._note.read_text(encoding="utf-8"))
+        except ValueError:
+            return "version of this program"
+        keys = [*self._decisive, *old]
+        return next((key.replace("_", " ") for key in keys if old.get(key) != self._decisive.get(key)), None)
+
+    def clear(self) -> None:
+        """Take back all that was written: nothing there is worth resuming."""
+        for path in self.folder.iterdir():
+            if path.name == UNFINISHED or path.name.startswith(("checkpoint-", ".finished")):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if self._created and not any(self.folder.iterdir()):
+            self.folder.rmdir()
+
+    def finish(self, made: Path) -> None:
+        """Move the files of `made`, a folder within this one, to their places; then the training is finished."""
+        for path in sorted(made.iterdir(), key=lambda path: path.name == "config.json"):
+            os.replace(path, self.folder / path.name)
+        made.rmdir()
+        self._note.unlink()
