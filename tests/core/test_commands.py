@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -194,12 +195,21 @@ def test_a_reader_that_goes_away_is_no_traceback(rows_file, tiny_checkpoint):
 
 
 def test_every_command_explains_itself(capsys):
-    for module in cli.COMMANDS:
+    for name, module in cli.COMMANDS.items():
         with pytest.raises(SystemExit) as stop:
-            cli.main([module.NAME, "--help"])
+            cli.main([name, "--help"])
         assert stop.value.code == 0
         said = " ".join(capsys.readouterr().out.split())  # as wide as the terminal, so lines are broken anywhere
-        assert module.__doc__.split("\n")[0].split(":")[0] in said
+        module = import_module(f"refusal_core.commands.{module}")
+        assert name == module.NAME and module.__doc__.split("\n")[0].split(":")[0] in said
+
+
+def test_a_command_imports_no_other():
+    code = "import sys; from refusal_core import cli; cli.main(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "classify", "no such file", "--output", "no such folder/out.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=60)
+    loaded = done.stdout.split()
+    assert "refusal_core.commands.classify" in loaded and "refusal_core.commands.scorecard" not in loaded
 
 
 def test_help_imports_no_torch():
