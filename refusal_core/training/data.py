@@ -41,11 +41,13 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class Parts:
-    """The three parts of a training; `test` may be empty."""
+    """The parts of a training; `test` may be empty. `calibration` rows fit the temperature, the validation rows where
+    there are none; they should be like what the classifier will read, and unlike the training rows."""
 
     train: TrainingData
     validation: TrainingData
     test: TrainingData = TrainingData((), {})
+    calibration: TrainingData = TrainingData((), {})
 
 
 def read_training_data(

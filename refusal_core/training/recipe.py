@@ -20,9 +20,9 @@ from refusal_core.reports import to_json
 from refusal_core.training.averaging import WeightMean
 from refusal_core.training.calibrate import fit_temperature, write_temperature
 from refusal_core.training.card import TEST_REMARK, VALIDATION_REMARK, Scored, model_card
-from refusal_core.training.data import Parts
+from refusal_core.training.data import Parts, TrainingData
 from refusal_core.training.settings import Settings
-from refusal_core.training.trainer import METRIC, last_checkpoint, logits_of, set_up, watcher
+from refusal_core.training.trainer import METRIC, features, last_checkpoint, logits_of, set_up, watcher
 from refusal_core.training.workplace import Workplace
 from refusal_core.versions import versions
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from transformers import Trainer
 
 
+# Of macro F1. The best of several evaluations is a little lucky; a mean that comes this close is the better choice.
+MEAN_MAY_LACK = 0.002
 HOW = "training.json"  # settings as they applied, and which weights were kept
 
 
@@ -86,7 +88,7 @@ def train(
     try:
         trainer, tokenizer, settings, kept = _fit(parts, base, output, settings, trackio, job)
         shutil.rmtree(made, ignore_errors=True)
-        temperature = _save(trainer, tokenizer, settings, made)
+        temperature = _save(trainer, tokenizer, settings, made, parts.calibration)
         validation = evaluate(load(str(made)), parts.validation.exchanges, split="validation", job=job)
         test = evaluate(load(str(made)), parts.test.exchanges, split="test", job=job) if parts.test.exchanges else None
     except (Cancelled, KeyboardInterrupt) as stop:
@@ -141,7 +143,8 @@ def _fit(
 
 
 def _choose(trainer: Trainer, mean: WeightMean) -> str:
-    """Leave in the model the best weights by validation macro F1, and say which they are."""
+    """Leave in the model the mean of late weights, or the best single ones where those are clearly better by validation
+    macro F1, and say which they are."""
     best, step = trainer.state.best_metric, trainer.state.best_global_step
     kept = f"weights of step {step} (validation macro F1 {best:.4f})"
     if not mean.taken:
@@ -149,17 +152,17 @@ def _choose(trainer: Trainer, mean: WeightMean) -> str:
     single = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
     mean.put(trainer.model)
     averaged = trainer.evaluate(metric_key_prefix="mean")[f"mean_{METRIC}"]
-    if averaged >= best:
+    if averaged >= best - MEAN_MAY_LACK:
         return f"mean of {mean.taken} late weights (validation macro F1 {averaged:.4f}; the best single {best:.4f})"
     for name, weight in trainer.model.named_parameters():
         weight.data.copy_(single[name])
     return f"{kept[:-1]}; the mean of {mean.taken} late ones had {averaged:.4f})"
 
 
-def _save(trainer: Trainer, tokenizer: Any, settings: Settings, folder: Path) -> float:
-    """The checkpoint into `folder`, in half precision, with the temperature that fits its validation rows."""
-    logits = logits_of(trainer, list(trainer.eval_dataset))
-    temperature = fit_temperature(logits, [row["labels"] for row in trainer.eval_dataset])
+def _save(trainer: Trainer, tokenizer: Any, settings: Settings, folder: Path, calibration: TrainingData) -> float:
+    """The checkpoint into `folder`, in half precision, with the temperature that fits the calibration rows."""
+    rows = features(calibration, tokenizer, settings.max_length) or list(trainer.eval_dataset)
+    temperature = fit_temperature(logits_of(trainer, rows), [row["labels"] for row in rows])
     trainer.model.half().save_pretrained(folder)
     tokenizer.model_max_length = settings.max_length  # it has never seen a longer input: `predict` cuts there too
     tokenizer.save_pretrained(folder)

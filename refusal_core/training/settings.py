@@ -30,7 +30,9 @@ class Settings:
     )
     weight_power: float = _setting(0.5, 0, 1, "0 leaves classes as frequent as they are, 1 counts each class alike")
     label_smoothing: float = _setting(0.0, 0, 0.9, "share of each target that is spread over all classes")
-    average_share: float = _setting(0.0, 0, 1, "last share of the steps whose weights are averaged; kept if not worse")
+    average_share: float = _setting(
+        0.0, 0, 1, "last share of the steps whose weights are averaged; kept unless clearly worse"
+    )
     evaluations: int = _setting(1, 1, 1_000, "evaluations of an epoch, each with a checkpoint")
     patience: int = _setting(0, 0, 10_000, "evaluations without a better macro F1 that end the training; 0 never does")
     keep: int = _setting(2, 1, 10_000, "checkpoints that stay: the best and the latest ones")

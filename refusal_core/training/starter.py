@@ -48,8 +48,9 @@ def starter_parts(data: Path, trial: Trial = STARTER) -> Parts:
     train = training_rows(trial, public.exchanges, corpus_rows("train").exchanges)
     unused = len(public.exchanges) - (len(train.exchanges) - trial.corpus_times * len(corpus_rows("train").exchanges))
     over = Counter({f"more than {trial.source_cap} of one source and class": unused})
-    validation = public_rows(data, "validation")
+    validation, development = public_rows(data, "validation"), corpus_rows("development")
     return Parts(
         TrainingData(train.exchanges, dict(Counter(public.left_out) + over)),
-        TrainingData((*validation.exchanges, *corpus_rows("development").exchanges), validation.left_out),
+        TrainingData((*validation.exchanges, *development.exchanges), validation.left_out),
+        calibration=development,  # public validation rows share the sources of the training rows: too easy
     )

@@ -155,8 +155,7 @@ def _calibration_section(n: Numbers, figures: dict[str, Any]) -> str:
             "cross-entropy "
             f"{c.log_loss} nats. On average confidence is {abs(c.too_sure or 0):.3f} "
             f"{'above' if (c.too_sure or 0) > 0 else 'below'} accuracy. The temperature was fitted on the "
-            "validation and "
-            "development rows.",
+            "development domains: public validation rows share the sources of the training rows and are too easy.",
             "![Reliability: accuracy against confidence in each bin, with the diagonal](reliability.svg)",
             table(("confidence", "n", "mean", "accuracy"), bins),
         ]

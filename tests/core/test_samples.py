@@ -12,7 +12,7 @@ from refusal_core.limits import SHARED_TEXT_CHARACTERS
 from refusal_core.samples import SAMPLES, batch_sample
 
 # Read wrongly by the starter that ships. Exact: a new starter that gets one right, or another one wrong, is news.
-MISSED = {"sourdough"}
+MISSED: set[str] = set()
 
 
 def test_at_least_two_of_each_class_with_stable_short_keys():
