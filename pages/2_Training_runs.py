@@ -26,7 +26,7 @@ def page(shared: Shared) -> None:
         _arrive(shared)
     runs_inputs.draw(demo=shared.demo)
     runs_inputs.read_pending(demo=shared.demo)
-    reading = cache.run_shelf().get(st.session_state.get(SHOWN))
+    reading = cache.readings().get(st.session_state.get(SHOWN))
     if problem := st.session_state.get(PROBLEM):
         show.problem("Not read", problem)
         if reading:

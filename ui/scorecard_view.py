@@ -86,7 +86,7 @@ def _start(shared: Shared) -> None:
     try:
         if before := cache.scorecards().get(st.session_state.get(RUNNING)):
             before.stop()
-        answers = cache.demo_answers if shared.demo else lambda: None
+        answers = cache.demo_answers() if shared.demo else None
         task = cache.scorecards().start(source, cache.classifier_for_work, demo=shared.demo, answers=answers)
         st.session_state[RUNNING], st.session_state[PROBLEM] = task.token, None
     except RefusalCoreError as error:

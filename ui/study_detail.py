@@ -14,7 +14,7 @@ from refusal_core.errors import RefusalCoreError
 from refusal_core.limits import TABLE_ROWS
 from refusal_core.metrics.intervals import Rate, format_rate
 from refusal_core.plots.study_report import study_report
-from ui import show, state
+from ui import inputs, show, state
 from ui import study as logic
 
 PROMPTS = "study_prompts"  # (file id, prompts by id), of the table that is uploaded now
@@ -40,7 +40,7 @@ def draw_wrong(record: Record, *, demo: bool, is_sample: bool) -> None:
         st.file_uploader(
             "Prompts by id, to read beside them: JSONL, CSV or Parquet with id and prompt",
             key=state.STUDY_UPLOAD["prompts"],
-            max_upload_size=(limits.DEMO_STUDY_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
+            max_upload_size=inputs.most_megabytes(demo=demo, in_demo=limits.DEMO_STUDY_BYTES),
         )
     try:
         prompts = known_prompts(is_sample)

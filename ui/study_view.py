@@ -82,7 +82,7 @@ def _restore(digest: str, keeper: Keeper) -> None:
     """Show a stored study."""
     try:
         record = keeper.record(digest)
-        _show(cache.studies().put(record.title, record))
+        _show(cache.studies().keep(record.title, record))
         study_keep.remember(st.session_state[SHOWN])
         st.session_state[PROBLEM] = None
     except RefusalCoreError as error:
