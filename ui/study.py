@@ -113,7 +113,7 @@ def sample() -> Asked:
     stated = peek.metadata()
     if names := peek.layer_names("activations"):
         stated["layer"] = names[LAYER_INDEX]
-    settings = Settings(label_means=HARMFUL.key, **stated)
+    settings = Settings(**{"label_means": HARMFUL.key, **stated})
     return Asked(tuple(files), Reading(layer_index=LAYER_INDEX), settings)
 
 

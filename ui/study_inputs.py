@@ -20,6 +20,7 @@ from ui.study import Asked, Offered
 
 TWO, ONE = "two", "one"
 WAYS = {TWO: "A training and a test file", ONE: "One pooled file"}
+MEANT = "study_meant"  # the files whose own word on label 1 was taken over
 TITLES = {"model": "Model and revision", "layer": "Layer, and how it is counted", "pooling": "Token position"}
 
 
@@ -74,6 +75,7 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
     reading = study_reading.draw(peeks, suffix, pooled=len(files) == 1)
     if reading is None:
         return None
+    _take_meaning(peeks, suffix)
     means = st.radio(
         "Label 1 says that",
         list(MEANINGS),
@@ -95,6 +97,16 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
         ask(asked)  # here and not in a callback, which would get what was asked before the last change
     show.sentence(":small[:gray[{words}]]", words=_estimate(files, peeks, reading, settings))
     return asked
+
+
+def _take_meaning(peeks: Sequence[Peek], suffix: str) -> None:
+    """What the files say that label 1 means is chosen when they come; a later choice stays."""
+    if st.session_state.get(MEANT) == suffix:
+        return
+    st.session_state[MEANT] = suffix
+    said = next((said for peek in peeks if (said := peek.metadata().get("label_means")) in MEANINGS), None)
+    if said:
+        st.session_state[state.STUDY_MEANS] = said
 
 
 def _extraction(peeks: Sequence[Peek], reading: Reading, suffix: str) -> dict[str, str | None]:

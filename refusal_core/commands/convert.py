@@ -6,10 +6,11 @@ import argparse
 
 from refusal_core.activations.arrays import BITS
 from refusal_core.activations.convert import COLUMNS, convert
-from refusal_core.activations.npz import METADATA
+from refusal_core.activations.npz import MEANS, METADATA
 from refusal_core.activations.write import DTYPES
 from refusal_core.commands import terminal
 from refusal_core.commands.sweep import whole_numbers
+from refusal_core.direction.meaning import MEANINGS
 from refusal_core.errors import InputError
 
 NAME = "convert"
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=DTYPES, help="the type to write (default: as it is; bfloat16 as float32)")
     for name in METADATA:
         parser.add_argument(f"--{name}", metavar=name[0].upper(), help=f"the {name} of the export, written into it")
+    parser.add_argument(
+        "--label-means", choices=list(MEANINGS), help="what label 1 says, written into the file, where a study reads it"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             bits=args.bits,
             dtype=args.dtype,
             layers=_texts(args.layers) or None,
-            metadata={name: getattr(args, name) for name in METADATA if getattr(args, name)},
+            metadata={name: getattr(args, name) for name in (*METADATA, MEANS) if getattr(args, name)},
             job=job,
         )
     terminal.say(

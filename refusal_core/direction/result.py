@@ -35,7 +35,7 @@ _STREAMS = (
 class Settings:
     """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
     products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export,
-    `label_means` (a key of MEANINGS) its labels.
+    `label_means` (a key of MEANINGS; None takes what the file says) its labels.
     """
 
     repeats: int = 999
