@@ -135,7 +135,8 @@ def _against_matrix(report: ReportTable, matrix: MatrixTable) -> Iterator[Findin
 def _headline(scores: Scores, recounts: Sequence[Recount]) -> Iterator[Finding]:
     """A results file against what its tables add up to, where both are of one evaluation.
 
-    They are when the split that the file states, or else its keys, is the table's, or the table states none, and most of the numbers are the same.
+    They are when the split that the file states, or else its keys, is the table's, or the table states none, and most
+    of the numbers are the same.
     """
     for recount in recounts:
         pairs = []

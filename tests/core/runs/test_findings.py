@@ -274,7 +274,6 @@ def test_scores_of_a_class_are_counted_back_only_where_they_are_certain(cells, d
     if not values.sum():
         return
     exact = report_from_matrix(values, labels).classes
-    assert class_scores(matrix_of(values, labels)) == exact
     report = report_of(values, labels, digits)
     for row, ours, true in zip(report.classes, class_scores(report), exact, strict=True):
         for name in ("precision", "recall", "f1"):
