@@ -29,8 +29,8 @@ def draw(shared: Shared, keeper: Keeper) -> None:
         if not running.running:
             _settle(running)
     task = cache.batches().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        batch_answer.draw_problem(problem, earlier=task is not None)
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not scored", problem, earlier=task is not None)
     if task:
         _draw(task, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):

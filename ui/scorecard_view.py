@@ -32,10 +32,8 @@ def draw(shared: Shared, keeper: Keeper) -> None:
             _settle(running, keeper)
             st.rerun()  # the inputs above fold, now that there is an answer
     task = cache.scorecards().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        show.problem("Not run", problem)
-        if task:
-            st.markdown("The last result stays below.")
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not run", problem, earlier=task is not None)
     if task:
         _draw(task, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):

@@ -152,39 +152,25 @@ def draw_downloads(record: Record, *, is_sample: bool) -> None:
     except RefusalCoreError:  # said beside the table of wrong calls
         prompts = {}
     with st.container(horizontal=True):
-        show.download("Download study.json", record.text, "study.json", mime="application/json", key="study_json")
+        show.download("Download study.json", record.text, "study.json", key="study_json")
         if record.examples is not None:
             show.download(
                 "Download projections.csv",
                 lambda: projections_csv(record.examples, prompts),
                 "projections.csv",
-                mime="text/csv",
                 key="study_csv",
             )
-        show.download(
-            "Download study.html", lambda: study_report(record), "study.html", mime="text/html", key="study_html"
-        )
+        show.download("Download study.html", lambda: study_report(record), "study.html", key="study_html")
     st.markdown("The direction, with a card that says what it is of:")
     with st.container(horizontal=True):
+        show.download("Download direction.npy", lambda: vector.as_npy(result), "direction.npy", key="study_npy")
         show.download(
-            "Download direction.npy",
-            lambda: vector.as_npy(result),
-            "direction.npy",
-            mime="application/octet-stream",
-            key="study_npy",
-        )
-        show.download(
-            "Download direction.json",
-            lambda: vector.card_json(result, sha256),
-            "direction.json",
-            mime="application/json",
-            key="study_card",
+            "Download direction.json", lambda: vector.card_json(result, sha256), "direction.json", key="study_card"
         )
         show.download(
             "Download direction.safetensors",
             lambda: vector.as_safetensors(result, sha256),
             "direction.safetensors",
-            mime="application/octet-stream",
             key="study_safetensors",
         )
     st.markdown(

@@ -83,9 +83,7 @@ def _draw(result: Sweep) -> None:
             key="study_layers_table",
             alt="Each layer with its score, interval and p-values.",
         )
-    show.download(
-        "Download sweep.json", result.to_json(), "sweep.json", mime="application/json", key="study_layers_json"
-    )
+    show.download("Download sweep.json", result.to_json(), "sweep.json", key="study_layers_json")
 
 
 def _row(one: LayerScore, null: str) -> dict[str, object]:

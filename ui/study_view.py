@@ -36,10 +36,8 @@ def draw(shared: Shared, keeper: Keeper) -> None:
         if not running.running:
             _settle(running)
     task = cache.studies().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        show.problem("Not studied", problem)
-        if task:
-            st.markdown("The last result stays below.")
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not studied", problem, earlier=task is not None)
     if task:
         _draw(task, offered, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):

@@ -11,7 +11,6 @@ from refusal_core.activations.write import DTYPES
 from refusal_core.commands import terminal
 from refusal_core.commands.sweep import whole_numbers
 from refusal_core.direction.meaning import MEANINGS
-from refusal_core.errors import InputError
 
 NAME = "convert"
 HELP = "other layouts of activations into our NPZ"
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             args.output,
             labels=whole_numbers(args.labels, "--labels") if args.labels else None,
             table=args.table,
-            columns=_columns(args.map),
+            columns=terminal.columns(args.map, COLUMNS, "label=refused"),
             positive=_texts(args.positive),
             key=args.key,
             stack=args.stack,
@@ -86,16 +85,3 @@ def run(args: argparse.Namespace) -> int:
 
 def _texts(value: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
-
-
-def _columns(pairs: list[str]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for pair in pairs:
-        ours, equals, key = (part.strip() for part in pair.partition("="))
-        if not equals or not key or ours not in COLUMNS or ours in columns:
-            raise InputError(
-                f'"{pair}" maps no column', where="--map", why="NAME is id, label or category, each once",
-                fix="write NAME=KEY, for example label=refused",
-            )  # fmt: skip
-        columns[ours] = key
-    return columns

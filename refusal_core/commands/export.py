@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         template=not args.no_template,
     )
     _check_places(args)
-    prompts, unread = read_prompts(args.prompts, columns=_columns(args.map))
+    prompts, unread = read_prompts(args.prompts, columns=terminal.columns(args.map, COLUMNS, "category=topic"))
     classifier = load(args.checkpoint) if args.classify else None
     positive = tuple(part.strip() for part in args.positive.split(",")) if args.positive else ()
     meaning = MEANINGS[args.label_means].title if args.label_means and not args.classify else None
@@ -150,21 +150,6 @@ def _check_places(args: argparse.Namespace) -> None:
         terminal.refuse_same_file(args.prompts, path)
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise InputError("the folder to write in does not exist", where=option, fix="create it first")
-
-
-def _columns(pairs: list[str]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for pair in pairs:
-        ours, equals, key = (part.strip() for part in pair.partition("="))
-        if not equals or not key or ours not in COLUMNS or ours in columns:
-            raise InputError(
-                f'"{pair}" maps no column',
-                where="--map",
-                why=f"NAME is {', '.join(COLUMNS)}, each once",
-                fix="write NAME=KEY, for example category=topic",
-            )
-        columns[ours] = key
-    return columns
 
 
 def _summarise(result: Exported, unread: tuple[Skipped, ...], model: str) -> None:

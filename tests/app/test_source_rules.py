@@ -28,7 +28,7 @@ MARKDOWN = {
     "metric", "spinner", "status", "popover", "segmented_control", "slider",
 }  # fmt: skip
 # Our own helpers: the first argument is a literal, what follows is escaped or shown as text.
-HELPERS = {"sentence", "headline", "problem", "download", "pick", "watch"}
+HELPERS = {"sentence", "headline", "problem", "download", "refused", "pick", "watch"}
 # Literals of ui/frame.py, ui/batch_inputs.py and ui/study_*.py.
 OWN_TABLE = {
     "page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]", "ROLES[role]",
