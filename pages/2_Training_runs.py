@@ -26,11 +26,9 @@ def page(shared: Shared) -> None:
         _arrive(shared)
     runs_inputs.draw(demo=shared.demo)
     runs_inputs.read_pending(demo=shared.demo)
-    reading = cache.run_shelf().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        show.problem("Not read", problem)
-        if reading:
-            st.markdown("The last result stays below.")
+    reading = cache.readings().get(st.session_state.get(SHOWN))
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not read", problem, earlier=reading is not None)
     if reading:
         take_link(reading)
         _draw(reading, shared)

@@ -32,10 +32,7 @@ def page(shared: Shared) -> None:
     if asked := st.session_state.get(PENDING):
         _run(asked)
     problem, result = st.session_state.get(PROBLEM), st.session_state.get(RESULT)
-    if problem:
-        show.problem("Not run", problem)
-        if result:
-            st.markdown("The last result stays below.")
+    show.refused("Not run", problem, earlier=result is not None)
     if result:
         _draw(result)
     elif not problem:

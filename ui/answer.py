@@ -95,13 +95,13 @@ def draw_detail(result: Result, sample: Sample | None, fold: Fold) -> None:
     with as_json:
         row = to_json(playground.row(result, result.turn), indent=2)
         show.code(row, "json")
-        show.download("Download JSON", row + "\n", "classification.json", mime="application/json", key="json_row")
+        show.download("Download JSON", row + "\n", "classification.json", key="json_row")
     with command:
         line, content = playground.command(result, result.turn)
         if content:
             st.markdown("The texts are too long for a shell line: save them to a file first.")
             name = playground.COMMAND_FILE
-            show.download("Download exchange.jsonl", content, name, mime="application/jsonl", key="exchange_file")
+            show.download("Download exchange.jsonl", content, name, key="exchange_file")
         st.markdown("The same as this command, in the app's folder:")
         show.code(line)
     with link:

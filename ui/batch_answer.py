@@ -20,13 +20,6 @@ from ui.checkpoints import Choice
 ERRORS_SHOWN = 3  # sentences above the tabs; all are in a tab
 
 
-def draw_problem(problem: str, *, earlier: bool) -> None:
-    """Why there is no new batch."""
-    show.problem("Not scored", problem)
-    if earlier:
-        st.markdown("The last result stays below.")
-
-
 def draw_other_choice(task: Task, now: Choice | None, again: Callable[[Task], None]) -> None:
     """Says that the batch is of a checkpoint that is no longer the chosen one."""
     show.note(
@@ -153,18 +146,14 @@ def draw_errors(batch: Batch) -> None:
 def draw_downloads(task: Task, batch: Batch, summary: Summary, fold: Fold) -> None:
     """Three files, made when they are clicked, and the command that gives the same."""
     with st.container(horizontal=True):
-        csv, jsonl = "text/csv", "application/jsonl"
-        show.download(
-            "Download CSV", lambda: logic.as_csv(batch, task.labels, fold), "batch.csv", mime=csv, key="batch_csv"
-        )
-        show.download("Download JSONL", lambda: logic.as_jsonl(batch), "answers.jsonl", mime=jsonl, key="batch_jsonl")
+        show.download("Download CSV", lambda: logic.as_csv(batch, task.labels, fold), "batch.csv", key="batch_csv")
+        show.download("Download JSONL", lambda: logic.as_jsonl(batch), "answers.jsonl", key="batch_jsonl")
         show.download(
             "Download HTML report",
             lambda: batch_report(
                 batch, summary, name=task.name, command=logic.command(task), corrections=len(task.labels)
             ),
             "batch.html",
-            mime="text/html",
             key="batch_html",
         )
     if task.path:
@@ -176,7 +165,7 @@ def draw_downloads(task: Task, batch: Batch, summary: Summary, fold: Fold) -> No
         from refusal_core.samples import BATCH_SAMPLE, batch_sample
 
         sample = batch_sample().decode()
-        show.download("Download the sample", sample, BATCH_SAMPLE, mime=jsonl, key="batch_sample_file")
+        show.download("Download the sample", sample, BATCH_SAMPLE, key="batch_sample_file")
 
 
 def _strangers(summary: Summary) -> None:

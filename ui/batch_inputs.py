@@ -10,12 +10,12 @@ from pathlib import Path
 import streamlit as st
 
 from refusal_core import limits
-from refusal_core.errors import InputError, RefusalCoreError
+from refusal_core.errors import RefusalCoreError
 from refusal_core.exchange_files import columns_of
 from refusal_core.exchange_formats.keys import Keys, likely_columns
 from refusal_core.roots import DataRoots
 from refusal_core.samples import BATCH_SAMPLE, batch_sample
-from ui import batches, cache, show, state
+from ui import batches, cache, inputs, show, state
 from ui.batches import Source, Task
 
 # What the view remembers beside its widgets: the batch on screen, the one under way, why there is no newer one, what
@@ -24,8 +24,6 @@ SHOWN, RUNNING, PROBLEM, PENDING, LATEST, COLUMNS = (
     f"batch_{name}" for name in ("shown", "running", "problem", "pending", "latest", "columns_found")
 )
 OURS = {"prompt": "Prompt", "response": "Response", "label": "Label", "id": "Id", "messages": "Chat"}
-POLL_SECONDS = 1.0
-QUICK_SECONDS = 0.4  # a batch that is shorter needs no progress
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def draw(*, demo: bool) -> None:
         st.file_uploader(
             "Upload JSONL, CSV, Parquet, or chats",
             key=state.BATCH_UPLOAD,
-            max_upload_size=(limits.DEMO_UPLOAD_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
+            max_upload_size=inputs.most_megabytes(demo=demo),
             on_change=_came,
             args=(batches.UPLOAD,),
         )
@@ -72,42 +70,14 @@ def draw(*, demo: bool) -> None:
 
 def watch(task: Task) -> None:
     """Progress of the work under way with a stop button; draws the page anew when it ends."""
-    if task.watch(QUICK_SECONDS):
-        return
-    st.fragment(_progress, run_every=POLL_SECONDS)(task)
-
-
-def _progress(task: Task) -> None:
-    if task.watch():
-        st.rerun()
-    now = task.progress
-    with st.container(border=True, gap="xsmall"):
-        show.text(f"Scoring {task.name} with {task.choice.shown}")
-        words = "Reading the file" if now is None else str(now)
-        st.progress((now.done / now.total) if now and now.total else 0.0, show.plain(words))
-        if task.stopping:
-            st.markdown("Stopping; what is finished stays.")
-        else:
-            st.button("Stop and keep what is done", on_click=task.stop, key=f"batch_stop_{task.token}")
+    title = f"Scoring {task.name} with {task.choice.shown}"
+    stops = "Stopping; what is finished stays."
+    inputs.watch("Stop and keep what is done", task, title, lambda: "Reading the file", stops)
 
 
 def _pick(*, demo: bool) -> None:
-    try:
-        files = [] if demo else cache.exchange_files(DataRoots.from_environment())
-    except InputError:
-        files = []  # the sidebar says why
-    if st.session_state[state.BATCH_FILE] not in files:
-        st.session_state[state.BATCH_FILE] = None
-    st.selectbox(
-        "Or pick a file below a data root",
-        files,
-        key=state.BATCH_FILE,
-        persist_state="session",
-        placeholder="No file there" if not files else "Choose a file",
-        disabled=not files,
-        on_change=_came,
-        args=(batches.FILE,),
-    )
+    files = inputs.below(cache.exchange_files, demo=demo)
+    inputs.pick("Or pick a file below a data root", "file", files, state.BATCH_FILE, _came, batches.FILE)
     if demo:
         show.sentence(
             ":small[Demo: at most {rows} rows and {size}; what you upload stays in memory, for this visit only.]",
@@ -124,10 +94,7 @@ def _offered(*, demo: bool) -> _Offered | None:
     upload, picked = st.session_state.get(state.BATCH_UPLOAD), st.session_state[state.BATCH_FILE]
     latest = st.session_state.get(LATEST)
     if upload is not None and (latest != batches.FILE or picked is None):
-        most = limits.DEMO_UPLOAD_BYTES if demo else limits.UPLOAD_BYTES
-        limits.check_size(
-            upload.size, most, what="the file", where=upload.name, fix="put it below a data root and pick it there"
-        )
+        inputs.check_upload(upload, demo=demo)
         return _Offered(batches.UPLOAD, upload.name, upload, upload.size, (upload.file_id,))
     if picked is None or demo:
         return None
@@ -190,5 +157,4 @@ def _ask(make: Callable[[], Source]) -> None:
 
 def ask_again(task: Task) -> None:
     """Have the rows of a batch scored by the checkpoint that is chosen now."""
-    rows = tuple(row.row for row in task.batch.rows)
-    st.session_state[PENDING] = Source(task.kind, task.name, rows, task.columns, task.every_turn, task.path)
+    st.session_state[PENDING] = task.again()

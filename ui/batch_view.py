@@ -24,13 +24,13 @@ def draw(shared: Shared, keeper: Keeper) -> None:
     batch_inputs.draw(demo=shared.demo)
     if st.session_state.get(PENDING):
         _start(shared)
-    if running := cache.shelf().get(st.session_state.get(RUNNING)):
+    if running := cache.batches().get(st.session_state.get(RUNNING)):
         batch_inputs.watch(running)
         if not running.running:
             _settle(running)
-    task = cache.shelf().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        batch_answer.draw_problem(problem, earlier=task is not None)
+    task = cache.batches().get(st.session_state.get(SHOWN))
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not scored", problem, earlier=task is not None)
     if task:
         _draw(task, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):
@@ -47,7 +47,7 @@ def _arrive(batch: str) -> None:
         return
     if batch == state.SAMPLE_BATCH:
         st.session_state[PENDING] = batch_inputs.sample_source()
-    elif found := cache.shelf().get(batch):
+    elif found := cache.batches().get(batch):
         st.session_state[RUNNING if found.running else SHOWN] = batch
     else:
         st.session_state[PROBLEM] = GONE
@@ -60,10 +60,10 @@ def _start(shared: Shared) -> None:
         if shared.choice is None:
             raise InputError(shared.choice_problem or "no checkpoint is named", fix="choose one in the sidebar")
         classifier = cache.load_classifier(shared.choice).classifier
-        if before := cache.shelf().get(st.session_state.get(RUNNING)):
+        if before := cache.batches().get(st.session_state.get(RUNNING)):
             before.stop()
         most = limits.DEMO_BATCH_ROWS if shared.demo else limits.BATCH_ROWS
-        task = cache.shelf().start(source, shared.choice, classifier, most)
+        task = cache.batches().start(source, shared.choice, classifier, most)
         st.session_state[RUNNING], st.session_state[PROBLEM] = task.token, None
     except RefusalCoreError as error:
         st.session_state[PROBLEM] = str(error)

@@ -15,9 +15,10 @@ from refusal_core.errors import WorkError
 from refusal_core.memory import give_back
 from refusal_core.roots import DataRoots
 from ui import checkpoints, runs
-from ui.batches import Shelf
+from ui.batches import Shelf as BatchShelf
 from ui.checkpoints import Choice, Folders
 from ui.scorecards import Shelf as ScorecardShelf
+from ui.shelf import Shelf
 from ui.studies import Shelf as StudyShelf
 
 if TYPE_CHECKING:
@@ -89,9 +90,9 @@ def exchange_files(roots: DataRoots) -> list[str]:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def shelf() -> Shelf:
+def batches() -> BatchShelf:
     """The batches of all sessions."""
-    return Shelf()
+    return BatchShelf()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -132,9 +133,9 @@ def suite_files(roots: DataRoots) -> list[str]:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def run_shelf() -> runs.Shelf:
+def readings() -> Shelf[runs.Reading]:
     """The training runs that were read, of all sessions."""
-    return runs.Shelf()
+    return Shelf(runs.READINGS_KEPT)
 
 
 def run_folders(roots: DataRoots) -> list[str]:

@@ -13,7 +13,7 @@ from refusal_core.limits import BATCH_ROWS, TABLE_ROWS
 from refusal_core.metrics.intervals import format_rate
 from refusal_core.roots import DataRoots
 from ui import batch_inputs, cache, checkpoints, show, state
-from ui.batches import Source, Task
+from ui.batches import Task
 from ui.checkpoints import Choice
 from ui.playground import Result
 from ui.show import ClassName, number
@@ -61,7 +61,7 @@ def draw_over(task: Task, fold: Fold, *, demo: bool) -> None:
     if choice and st.button("Compare over these rows", key="compare_batch"):
         _start(task, choice)
     tokens = st.session_state.get(OVER, {})
-    second = cache.shelf().get(tokens.get(task.token))
+    second = cache.batches().get(tokens.get(task.token))
     if second is None or demo:
         return
     batch_inputs.watch(second)
@@ -77,10 +77,8 @@ def draw_over(task: Task, fold: Fold, *, demo: bool) -> None:
 
 
 def _start(task: Task, choice: Choice) -> None:
-    rows = tuple(row.row for row in task.batch.rows)
-    source = Source(task.kind, task.name, rows, task.columns, task.every_turn, task.path)
     try:
-        second = cache.shelf().start(source, choice, cache.load_second(choice).classifier, BATCH_ROWS)
+        second = cache.batches().start(task.again(), choice, cache.load_second(choice).classifier, BATCH_ROWS)
         st.session_state[OVER] = {task.token: second.token}
     except RefusalCoreError as error:
         show.problem("Not compared", str(error))

@@ -149,9 +149,7 @@ def _kept(store: Store) -> None:
     )
     chosen = [entries[i].id for i in event["selection"]["rows"] if i < len(entries)]
     with st.container(horizontal=True):
-        show.download(
-            "Export JSONL", lambda: _export(store), "corrections.jsonl", mime="application/jsonl", key="feedback_export"
-        )
+        show.download("Export JSONL", lambda: _export(store), "corrections.jsonl", key="feedback_export")
         st.button(
             "Delete the selected", key="feedback_delete", disabled=not chosen, on_click=_delete, args=(store, chosen)
         )

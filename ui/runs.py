@@ -6,15 +6,13 @@ Imports no streamlit.
 from __future__ import annotations
 
 import math
-import secrets
 import shlex
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from refusal_core.errors import InputError, one_line
 from refusal_core.jobs import Job
@@ -25,13 +23,13 @@ from refusal_core.runs import view_report as report
 from refusal_core.runs.files import fingerprint
 from refusal_core.runs.model import Problem, Run
 from refusal_core.runs.samples import samples
+from ui.shelf import new_token
 
 SAMPLE, FOLDER, UPLOAD = "sample", "folder", "upload"
 RUN_FILES = (".json", ".jsonl", ".csv", ".txt", ".log", ".db", ".eval", ".yaml", ".parquet")
-KEPT = 6  # readings in memory, for all sessions
+READINGS_KEPT = 6  # in memory, for all sessions
 KEPT_VALUES = 48  # computed for the page, of one reading
 LIVE_SECONDS, LIVE_FILES = 600, 1_000
-TOKEN_BYTES = 16  # nobody guesses the address of somebody else's upload
 PROBLEMS_NAMED = 3
 T = TypeVar("T")
 
@@ -60,6 +58,7 @@ class Reading:
     stamp: str
     seconds: float
     kept: dict = field(default_factory=dict)
+    running: ClassVar[bool] = False  # on a shelf it is what is finished
 
     @property
     def live(self) -> bool:
@@ -83,25 +82,6 @@ class Reading:
         return self.kept[key]
 
 
-class Shelf:
-    """The latest readings by token, for all sessions."""
-
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept, self._found, self._turn = kept, {}, threading.Lock()
-
-    def get(self, token: str | None) -> Reading | None:
-        with self._turn:
-            if found := self._found.pop(token, None):
-                self._found[token] = found
-            return found
-
-    def put(self, reading: Reading) -> None:
-        with self._turn:
-            self._found[reading.token] = reading
-            for old in list(self._found)[: -self._kept]:
-                del self._found[old]
-
-
 def sample_source(key: str) -> Source | None:
     found = next((one for one in samples() if one.key == key), None)
     return Source(SAMPLE, key, found.title, found.folder) if found else None
@@ -117,7 +97,7 @@ def folder_source(typed: str, roots: DataRoots) -> Source:
 
 def upload_source(files: Sequence[tuple[str, bytes]]) -> Source:
     name = files[0][0] if len(files) == 1 else f"{len(files):,} files, {files[0][0]} first"
-    return Source(UPLOAD, secrets.token_urlsafe(TOKEN_BYTES), name, files=tuple(files))
+    return Source(UPLOAD, new_token(), name, files=tuple(files))
 
 
 def read(source: Source, job: Job | None = None) -> Reading:

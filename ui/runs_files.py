@@ -59,17 +59,12 @@ def draw_results(reading: Reading) -> None:
 def draw_downloads(reading: Reading) -> None:
     """Three files, made when they are clicked, and the command that gives the JSON."""
     with st.container(horizontal=True):
-        show.download(
-            "Download JSON", lambda: logic.as_json(reading), "runs.json", mime="application/json", key="runs_json"
-        )
-        show.download(
-            "Download CSV of the curves", lambda: logic.as_csv(reading), "curves.csv", mime="text/csv", key="runs_csv"
-        )
+        show.download("Download JSON", lambda: logic.as_json(reading), "runs.json", key="runs_json")
+        show.download("Download CSV of the curves", lambda: logic.as_csv(reading), "curves.csv", key="runs_csv")
         show.download(
             "Download HTML report",
             lambda: runs_report(reading.result, reading.runs, name=reading.source.name, command=logic.command(reading)),
             "runs.html",
-            mime="text/html",
             key="runs_html",
         )
     if reading.source.folder is None:

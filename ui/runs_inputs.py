@@ -7,12 +7,12 @@ from collections.abc import Callable
 import streamlit as st
 
 from refusal_core import limits
-from refusal_core.errors import InputError, RefusalCoreError
+from refusal_core.errors import RefusalCoreError
 from refusal_core.jobs import Job, Progress
 from refusal_core.roots import DataRoots
 from refusal_core.runs.files import fingerprint
 from refusal_core.runs.samples import samples
-from ui import cache, runs, show
+from ui import cache, inputs, runs, show
 from ui.runs import Reading, Source
 from ui.runs_state import PENDING, PROBLEM, SHOWN, key, open_view
 
@@ -35,7 +35,7 @@ def draw(*, demo: bool) -> None:
             "Upload files of a run, or a zip of its folder",
             accept_multiple_files=True,
             key="runs_upload",
-            max_upload_size=(limits.DEMO_UPLOAD_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
+            max_upload_size=inputs.most_megabytes(demo=demo),
             on_change=_uploaded,
             args=(demo,),
         )
@@ -56,7 +56,7 @@ def read_pending(*, demo: bool) -> None:
 
     try:
         reading = runs.read(source, Job(show=progress))
-        cache.run_shelf().put(reading)
+        cache.readings().put(reading)
         open_view(reading)
         st.session_state[SHOWN], st.session_state[PROBLEM] = reading.token, None
     except RefusalCoreError as error:
@@ -69,7 +69,7 @@ def read_pending(*, demo: bool) -> None:
 
 def arrive(token: str, *, demo: bool) -> None:
     """Have what a link names read, or shown when it is in memory."""
-    found = cache.run_shelf().get(token)
+    found = cache.readings().get(token)
     if found and not (demo and not token.startswith(f"{runs.SAMPLE}:")):
         open_view(found)
         st.session_state[SHOWN] = token
@@ -107,21 +107,8 @@ def _look(reading: Reading) -> None:
 
 
 def _pick(*, demo: bool) -> None:
-    try:
-        names = [] if demo else cache.run_folders(DataRoots.from_environment())
-    except InputError:
-        names = []  # the sidebar says why
-    if st.session_state[key("folder")] not in names:
-        st.session_state[key("folder")] = None
-    st.selectbox(
-        "Or pick a folder below a data root",
-        names,
-        key=key("folder"),
-        persist_state="session",
-        placeholder="No folder there" if not names else "Choose a folder",
-        disabled=not names,
-        on_change=_picked,
-    )
+    names = inputs.below(cache.run_folders, demo=demo)
+    inputs.pick("Or pick a folder below a data root", "folder", names, key("folder"), _picked)
     if demo:
         show.sentence(
             ":small[Demo: at most {size}; what you upload stays in memory, for this visit only.]",
@@ -136,14 +123,13 @@ def _picked() -> None:
 
 def _uploaded(demo: bool) -> None:
     files = st.session_state.get("runs_upload") or []
-    most = limits.DEMO_UPLOAD_BYTES if demo else limits.UPLOAD_BYTES
     if not files:
         return
 
     def source() -> Source:
         size = sum(file.size for file in files)
         fix = "put the folder below a data root and pick it there"
-        limits.check_size(size, most, what="all of it", where=files[0].name, fix=fix)
+        limits.check_size(size, inputs.most_bytes(demo=demo), what="all of it", where=files[0].name, fix=fix)
         return runs.upload_source([(file.name, file.getvalue()) for file in files])
 
     _ask(source)

@@ -171,18 +171,12 @@ def draw_downloads(task: Task) -> None:
     """Four files, made when they are clicked, and the command that writes the same."""
     scorecard = task.scorecard
     with st.container(horizontal=True):
-        show.download("JSON", task.text, "scorecard.json", mime="application/json", key="scorecard_json")
-        show.download("CSV", lambda: logic.csv_text(scorecard), "scorecard.csv", mime="text/csv", key="scorecard_csv")
-        show.download(
-            "JUnit", lambda: logic.junit_text(scorecard), "scorecard.xml", mime="text/xml", key="scorecard_junit"
-        )
-        show.download(
-            "HTML report", lambda: logic.html_text(task), "scorecard.html", mime="text/html", key="scorecard_html"
-        )
+        show.download("JSON", task.text, "scorecard.json", key="scorecard_json")
+        show.download("CSV", lambda: logic.csv_text(scorecard), "scorecard.csv", key="scorecard_csv")
+        show.download("JUnit", lambda: logic.junit_text(scorecard), "scorecard.xml", key="scorecard_junit")
+        show.download("HTML report", lambda: logic.html_text(task), "scorecard.html", key="scorecard_html")
         if task.source.content:
-            show.download(
-                "The suite", task.source.text, task.source.name, mime="application/yaml", key="scorecard_suite"
-            )
+            show.download("The suite", task.source.text, task.source.name, key="scorecard_suite")
     if task.source.kind == STORED:
         st.markdown("The suite's name is known, but not where it lay: name its file in the command.")
     show.text(logic.where_files_lie(task.source))

@@ -13,7 +13,7 @@ from refusal_core.errors import InputError, RefusalCoreError
 from refusal_core.roots import DataRoots
 from refusal_core.scorecard import Choice, read_suite
 from refusal_core.scorecard.draft import draft
-from ui import cache, scorecards, show, state
+from ui import cache, inputs, scorecards, show, state
 from ui import scorecard as logic
 from ui.scorecards import Source, Task
 
@@ -22,8 +22,6 @@ from ui.scorecards import Source, Task
 ORIGIN, SHOWN, RUNNING, PROBLEM, PENDING, CHECKED = (
     f"scorecard_{name}" for name in ("origin", "shown", "running", "problem", "pending", "checked")
 )
-POLL_SECONDS = 1.0
-QUICK_SECONDS = 0.6  # a suite that is shorter needs no progress
 TEXT_PIXELS = 320
 
 
@@ -37,7 +35,7 @@ def draw(*, demo: bool) -> None:
             "Upload a suite with its data files",
             key=state.SC_UPLOAD,
             accept_multiple_files=True,
-            max_upload_size=_most(demo) // limits.MB,
+            max_upload_size=inputs.most_megabytes(demo=demo),
             on_change=_take_upload,
             args=(demo,),
         )
@@ -49,9 +47,8 @@ def draw(*, demo: bool) -> None:
 
 def watch(task: Task) -> None:
     """Progress of the run with a stop button; draws the page anew when it ends."""
-    if task.watch(QUICK_SECONDS):
-        return
-    st.fragment(_progress, run_every=POLL_SECONDS)(task)
+    title, stops = f"Running {task.source.shown}", "Stopping; what is classified stays known."
+    inputs.watch("Stop", task, title, lambda: "Reading the files", stops)
 
 
 def load(source: Source) -> None:
@@ -126,38 +123,17 @@ def _uploads(demo: bool) -> dict[str, bytes]:
     files = st.session_state.get(state.SC_UPLOAD) or []
     total = sum(file.size for file in files)
     fix = "put them below a data root and pick the suite there"
-    limits.check_size(total, _most(demo), what="all of it", where="the upload", fix=fix)
+    limits.check_size(total, inputs.most_bytes(demo=demo), what="all of it", where="the upload", fix=fix)
     if len({file.name for file in files}) < len(files):
         raise InputError("two of the files have the same name", where="the upload", fix="rename one of them")
     return {file.name: file.getvalue() for file in files}
 
 
-def _most(demo: bool) -> int:
-    return limits.DEMO_UPLOAD_BYTES if demo else limits.UPLOAD_BYTES
-
-
 def _pick(demo: bool) -> None:
-    files = [] if demo else _below(cache.suite_files)
-    if st.session_state[state.SC_FILE] not in files:
-        st.session_state[state.SC_FILE] = None
-    st.selectbox(
-        "Or pick a suite below a data root",
-        files,
-        key=state.SC_FILE,
-        persist_state="session",
-        placeholder="Choose a suite" if files else "No suite there",
-        disabled=not files,
-        on_change=_take_file,
-    )
+    files = inputs.below(cache.suite_files, demo=demo)
+    inputs.pick("Or pick a suite below a data root", "suite", files, state.SC_FILE, _take_file)
     if demo:
         st.markdown(":small[Demo: what you upload stays in memory, for this visit only; nothing is stored.]")
-
-
-def _below(listing) -> list[str]:
-    try:
-        return listing(DataRoots.from_environment())
-    except InputError:
-        return []  # the sidebar says why
 
 
 def _take_file() -> None:
@@ -177,8 +153,7 @@ def _draft(demo: bool) -> None:
             "Thresholds are what the file's own numbers promise today: tighten them, and add checkpoints to compare."
         )
         options = [name for name in uploaded if not name.lower().endswith(scorecards.ALLOWED)]
-        if not demo:
-            options += [name for name in _below(cache.exchange_files) if name.lower().endswith(".jsonl")]
+        options += [name for name in inputs.below(cache.exchange_files, demo=demo) if name.lower().endswith(".jsonl")]
         if st.session_state[state.SC_DRAFT] not in options:
             st.session_state[state.SC_DRAFT] = options[0] if options else None
         left, right = st.columns([4, 1], vertical_alignment="bottom")
@@ -270,17 +245,3 @@ def _press_run(demo: bool) -> None:
         st.session_state[PENDING] = replace(source, choice=Choice(*given), uploads=_uploads(demo))
     except InputError as error:
         st.session_state[PROBLEM] = str(error)
-
-
-def _progress(task: Task) -> None:
-    if task.watch():
-        st.rerun()
-    now = task.progress
-    with st.container(border=True, gap="xsmall"):
-        show.text(f"Running {task.source.shown}")
-        words = "Reading the files" if now is None else str(now)
-        st.progress((now.done / now.total) if now and now.total else 0.0, show.plain(words))
-        if task.stopping:
-            st.markdown("Stopping; what is classified stays known.")
-        else:
-            st.button("Stop", on_click=task.stop, key=f"scorecard_stop_{task.token}")

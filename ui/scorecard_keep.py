@@ -175,7 +175,7 @@ def show_stored(keeper: Keeper, digest: str) -> bool:
 def _put(scorecard: Scorecard, shown: str | None) -> None:
     name = one_line(scorecard.suite, 200)
     source = Source(scorecards.STORED, name, shown or name, b"")
-    task = cache.scorecards().put(source, scorecard)
+    task = cache.scorecards().keep(source, scorecard)
     task.kept = True
     st.session_state[SHOWN] = task.token
 

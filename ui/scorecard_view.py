@@ -32,10 +32,8 @@ def draw(shared: Shared, keeper: Keeper) -> None:
             _settle(running, keeper)
             st.rerun()  # the inputs above fold, now that there is an answer
     task = cache.scorecards().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        show.problem("Not run", problem)
-        if task:
-            st.markdown("The last result stays below.")
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not run", problem, earlier=task is not None)
     if task:
         _draw(task, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):
@@ -86,7 +84,7 @@ def _start(shared: Shared) -> None:
     try:
         if before := cache.scorecards().get(st.session_state.get(RUNNING)):
             before.stop()
-        answers = cache.demo_answers if shared.demo else lambda: None
+        answers = cache.demo_answers() if shared.demo else None
         task = cache.scorecards().start(source, cache.classifier_for_work, demo=shared.demo, answers=answers)
         st.session_state[RUNNING], st.session_state[PROBLEM] = task.token, None
     except RefusalCoreError as error:

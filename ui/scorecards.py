@@ -1,40 +1,29 @@
-"""Suites under way or run: each in a thread of its own, kept for as long as the shelf has room.
-
-A session remembers only a token that nobody guesses. The work goes on over reruns and page changes; what nobody looks
-at any more is stopped. Imports no streamlit.
-"""
+"""Suites that come with the app, are uploaded or picked, and their runs, for all sessions. Imports no streamlit."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import posixpath
-import secrets
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import refusal_core
 from refusal_core import limits
-from refusal_core.errors import Cancelled, InputError, RefusalCoreError, WorkError
-from refusal_core.jobs import Job, Progress
-from refusal_core.memory import give_back
+from refusal_core.errors import InputError
+from refusal_core.jobs import Progress
 from refusal_core.roots import DataRoots
 from refusal_core.scorecard import Choice, Scorecard, WithinRoots, read_suite, run
 from refusal_core.scorecard.cache import AnswerCache
 from refusal_core.scorecard.readers import Load
 from refusal_core.scorecard.report import json_text
+from ui import shelf
 
 SAMPLE, UPLOAD, FILE, DRAFT, TYPED, STORED = "sample", "upload", "file", "draft", "typed", "stored"
 PACKAGE = Path(refusal_core.__file__).resolve().parent
 SAMPLES = PACKAGE / "scorecard" / "samples"
-TOKEN_BYTES = 16
-UNWATCHED_SECONDS = 600  # a hidden browser tab still asks once a minute
 STOPPED = "Stopped. What was classified by then is kept and need not be classified again."
 FAILED = "The suite could not be run: an error of this program, which its log describes."
-BUSY = "As many suites as this server takes at once are being run: try again in a minute."
 ALLOWED = (".yaml", ".yml")
 TITLES = {"starter": "Three checkpoints", "answers": "Answers of two models"}
 
@@ -95,73 +84,38 @@ def _is_suite(path: Path) -> bool:
     return path.is_file() and b"assert" in path.read_bytes()[: limits.SUITE_BYTES]
 
 
-class Task:
-    """One run of a suite: `progress` while it runs, then `scorecard` with its `text` and `digest`, or `problem`."""
+class Task(shelf.Task):
+    """One run of a suite: ends with `scorecard`, its `text` and `digest`, or with `problem`."""
 
-    def __init__(self, source: Source, *, demo: bool = False, clock=time.monotonic) -> None:
-        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+    noun, stopped, failed = "suite", STOPPED, FAILED
+
+    def __init__(self, source: Source, *, demo: bool = False) -> None:
+        super().__init__()
         self.source, self.demo = source, demo
         self.scorecard: Scorecard | None = None
         self.text = self.digest = ""
-        self.problem: str | None = None
-        self.progress: Progress | None = None
-        self.seconds = 0.0
         self.kept = False  # whether its session has put it into the history
         self.earlier: dict[str, Scorecard] = {}  # results of the history that a page has read, by digest
-        self._finished, self._clock, self._seen = threading.Event(), clock, clock()
-        self._job = Job(show=self._show)
-
-    @property
-    def running(self) -> bool:
-        return not self._finished.is_set()
-
-    @property
-    def stopping(self) -> bool:
-        return self.running and self._job.cancel.is_set()
-
-    def stop(self) -> None:
-        """Ask it to end; no result is made of what is done."""
-        self._job.cancel.set()
-
-    def watch(self, seconds: float = 0.0) -> bool:
-        """Say that somebody looks at it, and wait for at most so long; whether it is finished."""
-        self._seen = self._clock()
-        return self._finished.wait(seconds)
 
     def work(self, load: Load, cache: AnswerCache | None) -> None:
         """Read and run the suite; never raises."""
-        begun = time.monotonic()
-        try:
+
+        def judge() -> None:
             file = read_suite(self.source.content, self.source.name)
             resolver = self.source.resolver(demo=self.demo)
             self.hold(run(file, resolver, self._job, choice=self.source.choice, cache=cache, load=load))
-        except Cancelled:
-            self.problem = STOPPED
-        except RefusalCoreError as error:
-            self.problem = str(error)
-        except MemoryError:
-            self.problem = "There is not enough memory for this suite."
-        except Exception:
-            logging.getLogger(__name__).exception("a suite failed")
-            self.problem = FAILED
-        self.seconds = time.monotonic() - begun
-        self.source = replace(self.source, uploads={})
-        give_back()
-        self._finished.set()
+
+        self._finish(judge)
 
     def hold(self, scorecard: Scorecard) -> None:
         """Take the result in, and what every report of it begins with."""
         self.scorecard, self.text = scorecard, json_text(scorecard)
         self.digest = hashlib.sha256(self.text.encode()).hexdigest()
 
-    def finish(self, scorecard: Scorecard) -> Task:
-        """A result that was there already."""
-        self.hold(scorecard)
-        self._finished.set()
-        return self
+    def _let_go(self) -> None:
+        self.source = replace(self.source, uploads={})
 
     def _show(self, now: Progress) -> None:
-        self.progress = now
         most = {"exchanges": limits.DEMO_BATCH_ROWS, "rows": limits.DEMO_SUITE_ROWS}.get(now.unit)
         if self.demo and most is not None and (now.total or 0) > most:
             raise InputError(
@@ -170,48 +124,27 @@ class Task:
                 why=f"the demo takes at most {most:,}",
                 fix="run it on your own machine",
             )
-        if self._clock() - self._seen > UNWATCHED_SECONDS:
-            self.stop()
+        super()._show(now)
 
 
-class Shelf:
-    """Tasks by token, the last used last. Holds at most `kept` of them, and at most `at_once` that run."""
+class Shelf(shelf.Shelf[Task]):
+    """The runs of suites."""
+
+    busy = "As many suites as this server takes at once are being run: try again in a minute."
 
     def __init__(self, kept: int = limits.SCORECARDS_KEPT, at_once: int = limits.SCORECARDS_AT_ONCE) -> None:
-        self._kept, self._at_once = kept, at_once
-        self._tasks: dict[str, Task] = {}
-        self._turn = threading.Lock()
+        super().__init__(kept, at_once)
 
-    def start(self, source: Source, load: Load, *, demo: bool, answers: Callable[[], AnswerCache | None]) -> Task:
+    def start(self, source: Source, load: Load, *, demo: bool, answers: AnswerCache | None = None) -> Task:
         """A new task, already running. Raises WorkError when too many run."""
         task = Task(source, demo=demo)
-        with self._turn:
-            if sum(one.running for one in self._tasks.values()) >= self._at_once:
-                raise WorkError(BUSY)
-            self._hold(task)
-        threading.Thread(target=task.work, args=(load, answers()), daemon=True).start()
-        return task
+        return self._begin(task, lambda: task.work(load, answers))
 
-    def put(self, source: Source, scorecard: Scorecard) -> Task:
+    def keep(self, source: Source, scorecard: Scorecard) -> Task:
         """A task that is finished: a result out of the store."""
-        task = Task(source).finish(scorecard)
-        with self._turn:
-            self._hold(task)
-        return task
-
-    def get(self, token: str | None) -> Task | None:
-        """The task, None when there is none of that token (any more)."""
-        with self._turn:
-            if found := self._tasks.pop(token, None):
-                self._tasks[token] = found
-            return found
-
-    def _hold(self, task: Task) -> None:
-        """Take it in, and forget finished ones that are over `kept`, the longest unused first."""
-        finished = [token for token, one in self._tasks.items() if not one.running]
-        for token in finished[: max(0, len(self._tasks) + 1 - self._kept)]:
-            del self._tasks[token]
-        self._tasks[task.token] = task
+        task = Task(source)
+        task._finish(lambda: task.hold(scorecard))
+        return self.put(task)
 
 
 def _lines(text: str) -> str:

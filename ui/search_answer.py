@@ -93,19 +93,9 @@ def draw_detail(d: Demonstration) -> None:
     with methods:
         _draw_methods(d)
     with files:
-        show.download(
-            "Download report.json", lambda: report_json(d), "report.json", mime="application/json", key="search_json"
-        )
-        show.download(
-            "Download trajectories.csv",
-            lambda: trajectories_csv(d),
-            "trajectories.csv",
-            mime="text/csv",
-            key="search_csv",
-        )
-        show.download(
-            "Download report.html", lambda: climb_report(d), "report.html", mime="text/html", key="search_html"
-        )
+        show.download("Download report.json", lambda: report_json(d), "report.json", key="search_json")
+        show.download("Download trajectories.csv", lambda: trajectories_csv(d), "trajectories.csv", key="search_csv")
+        show.download("Download report.html", lambda: climb_report(d), "report.html", key="search_html")
         show.text(f"Configuration {d.settings.sha256}")
     with command:
         st.markdown("The same as this command, which writes the same files into a folder:")

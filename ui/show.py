@@ -25,6 +25,15 @@ LONG_TEXT_CHARACTERS = 20_000  # of one text on a page; the rest is in the downl
 # Names of Streamlit's palette, which the theme sets to the hues of the classes.
 _HUES = dict(zip(LABELS, ("blue", "orange", "yellow", "violet", "green"), strict=True))
 _SPECIAL = re.compile(r"[^\w \n.,;()%/'’–…+=-]|_")
+_MIME = {
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "csv": "text/csv",
+    "html": "text/html",
+    "xml": "text/xml",
+}
 
 
 class Strong(str):
@@ -92,6 +101,14 @@ def problem(headline: str, sentence_for_reader: str) -> None:
         text(sentence_for_reader)
 
 
+def refused(headline: str, why: str | None, *, earlier: bool) -> None:
+    """Why there is no new result, when there is none; `earlier` says that the one before is still shown."""
+    if why:
+        problem(headline, why)
+        if earlier:
+            st.markdown("The last result stays below.")
+
+
 def note(sentence_for_reader: str) -> None:
     """A remark that the reader should not miss, of any origin."""
     with st.container(horizontal=True, gap="xsmall", wrap=False):
@@ -106,8 +123,9 @@ def figure(drawn: tuple[Figure, str], *, key: str) -> None:
     st.plotly_chart(chart, theme="streamlit", key=key, config={"staticPlot": True}, alt=alt)
 
 
-def download(label: str, data: str | Callable[[], str], file_name: str, *, mime: str, key: str) -> None:
+def download(label: str, data: str | bytes | Callable[[], str | bytes], file_name: str, *, key: str) -> None:
     """A download that does not rerun the page. `label` is a literal; a function is called when it is clicked."""
+    mime = _MIME.get(file_name.rpartition(".")[2].lower(), "application/octet-stream")
     st.download_button(label, data, file_name=file_name, mime=mime, key=key, on_click="ignore")
 
 

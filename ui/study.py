@@ -17,7 +17,7 @@ from refusal_core.activations.peek import Peek
 from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.direction.examples import Examples, examples_of
 from refusal_core.direction.intervals import CategoryInterval, NotAvailable
-from refusal_core.direction.meaning import HARMFUL, Meaning, meaning_of
+from refusal_core.direction.meaning import Meaning, meaning_of
 from refusal_core.direction.planning import categories_for
 from refusal_core.direction.prompts import read_prompts
 from refusal_core.direction.record import Record, record_of
@@ -113,7 +113,7 @@ def sample() -> Asked:
     stated = peek.metadata()
     if names := peek.layer_names("activations"):
         stated["layer"] = names[LAYER_INDEX]
-    settings = Settings(label_means=HARMFUL.key, **stated)
+    settings = Settings(**stated)
     return Asked(tuple(files), Reading(layer_index=LAYER_INDEX), settings)
 
 

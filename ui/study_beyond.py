@@ -80,9 +80,7 @@ def _draw_pairs(found: StudyComparison) -> None:
         alt = "Examples that one study alone calls right."
         st.dataframe(only[:TABLE_ROWS], hide_index=True, height=220, key="study_only", alt=alt)
     written = found.to_json()
-    show.download(
-        "Download comparison.json", written, "comparison.json", mime="application/json", key="study_compare_json"
-    )
+    show.download("Download comparison.json", written, "comparison.json", key="study_compare_json")
 
 
 def compared(a: Record, b: Record) -> StudyComparison:
@@ -191,6 +189,4 @@ def _draw_cosine(result: DirectionCosine) -> None:
         d=f"{result.inputs['a']['dimensions']:,}",
         sd=f"{result.random_sd:.3f}",
     )
-    show.download(
-        "Download cosine.json", result.to_json(), "cosine.json", mime="application/json", key="study_cosine_json"
-    )
+    show.download("Download cosine.json", result.to_json(), "cosine.json", key="study_cosine_json")

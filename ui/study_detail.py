@@ -14,7 +14,7 @@ from refusal_core.errors import RefusalCoreError
 from refusal_core.limits import TABLE_ROWS
 from refusal_core.metrics.intervals import Rate, format_rate
 from refusal_core.plots.study_report import study_report
-from ui import show, state
+from ui import inputs, show, state
 from ui import study as logic
 
 PROMPTS = "study_prompts"  # (file id, prompts by id), of the table that is uploaded now
@@ -40,7 +40,7 @@ def draw_wrong(record: Record, *, demo: bool, is_sample: bool) -> None:
         st.file_uploader(
             "Prompts by id, to read beside them: JSONL, CSV or Parquet with id and prompt",
             key=state.STUDY_UPLOAD["prompts"],
-            max_upload_size=(limits.DEMO_STUDY_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
+            max_upload_size=inputs.most_megabytes(demo=demo, in_demo=limits.DEMO_STUDY_BYTES),
         )
     try:
         prompts = known_prompts(is_sample)
@@ -152,39 +152,25 @@ def draw_downloads(record: Record, *, is_sample: bool) -> None:
     except RefusalCoreError:  # said beside the table of wrong calls
         prompts = {}
     with st.container(horizontal=True):
-        show.download("Download study.json", record.text, "study.json", mime="application/json", key="study_json")
+        show.download("Download study.json", record.text, "study.json", key="study_json")
         if record.examples is not None:
             show.download(
                 "Download projections.csv",
                 lambda: projections_csv(record.examples, prompts),
                 "projections.csv",
-                mime="text/csv",
                 key="study_csv",
             )
-        show.download(
-            "Download study.html", lambda: study_report(record), "study.html", mime="text/html", key="study_html"
-        )
+        show.download("Download study.html", lambda: study_report(record), "study.html", key="study_html")
     st.markdown("The direction, with a card that says what it is of:")
     with st.container(horizontal=True):
+        show.download("Download direction.npy", lambda: vector.as_npy(result), "direction.npy", key="study_npy")
         show.download(
-            "Download direction.npy",
-            lambda: vector.as_npy(result),
-            "direction.npy",
-            mime="application/octet-stream",
-            key="study_npy",
-        )
-        show.download(
-            "Download direction.json",
-            lambda: vector.card_json(result, sha256),
-            "direction.json",
-            mime="application/json",
-            key="study_card",
+            "Download direction.json", lambda: vector.card_json(result, sha256), "direction.json", key="study_card"
         )
         show.download(
             "Download direction.safetensors",
             lambda: vector.as_safetensors(result, sha256),
             "direction.safetensors",
-            mime="application/octet-stream",
             key="study_safetensors",
         )
     st.markdown(

@@ -9,9 +9,8 @@ import streamlit as st
 
 from refusal_core import limits
 from refusal_core.activations.peek import Peek
-from refusal_core.errors import InputError
 from refusal_core.roots import DataRoots
-from ui import cache, show, state
+from ui import cache, inputs, show, state
 from ui.study import FILE, UPLOAD, Offered
 
 LATEST = "study_latest"  # role -> whether its upload or its picked file came last
@@ -28,34 +27,14 @@ def draw(role: str, *, demo: bool) -> Offered | None:
     st.file_uploader(
         ROLES[role],
         key=state.STUDY_UPLOAD[role],
-        max_upload_size=(limits.DEMO_STUDY_BYTES if demo else limits.UPLOAD_BYTES) // limits.MB,
+        max_upload_size=inputs.most_megabytes(demo=demo, in_demo=limits.DEMO_STUDY_BYTES),
         on_change=_came,
         args=(role, UPLOAD),
     )
     if not demo:
-        _pick(role)
+        files = inputs.below(cache.activation_files, demo=demo)
+        inputs.pick("… or below a data root", ".npz file", files, state.STUDY_FILE[role], _came, role, FILE)
     return offered(role, demo=demo)
-
-
-def _pick(role: str) -> None:
-    try:
-        files = cache.activation_files(DataRoots.from_environment())
-    except InputError:
-        files = []  # the sidebar says why
-    if st.session_state[state.STUDY_FILE[role]] not in files:
-        st.session_state[state.STUDY_FILE[role]] = None
-    if not files:
-        st.markdown(":small[:gray[There is no .npz file below a data root.]]")
-        return
-    st.selectbox(
-        "… or below a data root",
-        files,
-        key=state.STUDY_FILE[role],
-        persist_state="session",
-        placeholder="Choose a file",
-        on_change=_came,
-        args=(role, FILE),
-    )
 
 
 def _came(role: str, kind: str) -> None:
@@ -67,10 +46,7 @@ def offered(role: str, *, demo: bool) -> Offered | None:
     upload, picked = st.session_state.get(state.STUDY_UPLOAD[role]), st.session_state[state.STUDY_FILE[role]]
     latest = st.session_state.get(LATEST, {}).get(role)
     if upload is not None and (latest != FILE or picked is None):
-        most = limits.DEMO_STUDY_BYTES if demo else limits.UPLOAD_BYTES
-        limits.check_size(
-            upload.size, most, what="the file", where=upload.name, fix="put it below a data root and pick it there"
-        )
+        inputs.check_upload(upload, demo=demo, in_demo=limits.DEMO_STUDY_BYTES)
         return Offered(UPLOAD, upload.name, upload.name, upload, upload.size, (upload.file_id,))
     return None if picked is None or demo else below_root(picked)
 

@@ -14,14 +14,13 @@ from refusal_core.direction.planning import estimated_seconds
 from refusal_core.direction.result import Settings
 from refusal_core.errors import RefusalCoreError
 from refusal_core.jobs import show_seconds
-from ui import show, state, study_files, study_reading
+from ui import inputs, show, state, study_files, study_reading
 from ui.studies import Task
 from ui.study import Asked, Offered
 
 TWO, ONE = "two", "one"
 WAYS = {TWO: "A training and a test file", ONE: "One pooled file"}
-POLL_SECONDS = 1.0
-QUICK_SECONDS = 0.4  # a study that is shorter needs no progress
+MEANT = "study_meant"  # the files whose own word on label 1 was taken over
 TITLES = {"model": "Model and revision", "layer": "Layer, and how it is counted", "pooling": "Token position"}
 
 
@@ -60,22 +59,11 @@ def draw(ask: Callable[[Asked], None], ask_sample: Callable[[], None], *, demo: 
 
 def watch(task: Task) -> None:
     """Progress of the work under way with a stop button; draws the page anew when it ends."""
-    if not task.watch(QUICK_SECONDS):
-        st.fragment(_progress, run_every=POLL_SECONDS)(task)
 
+    def begins() -> str:
+        return "Waiting for another study" if task.waiting else "Reading"
 
-def _progress(task: Task) -> None:
-    if task.watch():
-        st.rerun()
-    now = task.progress
-    with st.container(border=True, gap="xsmall"):
-        show.text(f"Studying {task.title}")
-        words = "Waiting for another study" if task.waiting else "Reading" if now is None else str(now)
-        st.progress(min(1.0, now.done / now.total) if now and now.total else 0.0, show.plain(words))
-        if task.stopping:
-            st.markdown("Stopping.")
-        else:
-            st.button("Stop", on_click=task.stop, key=f"study_stop_{task.token}")
+    inputs.watch("Stop", task, f"Studying {task.title}", begins, "Stopping.")
 
 
 def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, demo: bool) -> Asked | None:
@@ -87,6 +75,7 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
     reading = study_reading.draw(peeks, suffix, pooled=len(files) == 1)
     if reading is None:
         return None
+    _take_meaning(peeks, suffix)
     means = st.radio(
         "Label 1 says that",
         list(MEANINGS),
@@ -108,6 +97,16 @@ def _draw_settings(files: tuple[Offered, ...], ask: Callable[[Asked], None], *, 
         ask(asked)  # here and not in a callback, which would get what was asked before the last change
     show.sentence(":small[:gray[{words}]]", words=_estimate(files, peeks, reading, settings))
     return asked
+
+
+def _take_meaning(peeks: Sequence[Peek], suffix: str) -> None:
+    """What the files say that label 1 means is chosen when they come; a later choice stays."""
+    if st.session_state.get(MEANT) == suffix:
+        return
+    st.session_state[MEANT] = suffix
+    said = next((said for peek in peeks if (said := peek.metadata().get("label_means")) in MEANINGS), None)
+    if said:
+        st.session_state[state.STUDY_MEANS] = said
 
 
 def _extraction(peeks: Sequence[Peek], reading: Reading, suffix: str) -> dict[str, str | None]:

@@ -10,12 +10,10 @@ from refusal_core.activations.layers import open_layers
 from refusal_core.direction.result import Settings
 from refusal_core.direction.sweep import sweep
 from refusal_core.direction.sweep_result import LayerNull, LayerScore, Sweep, with_interval
-from refusal_core.errors import InputError
 from refusal_core.jobs import Job
 from refusal_core.limits import GROUPS_LISTED
 from refusal_core.plots import study_beyond as plots
-from refusal_core.roots import DataRoots
-from ui import cache, show, study_files, study_side
+from ui import cache, inputs, show, study_files, study_side
 from ui.study import Asked, Offered
 
 
@@ -45,10 +43,7 @@ def draw(offered: Asked | None, *, demo: bool) -> None:
 
 def _layer_files() -> tuple[list[Offered], list[Offered]]:
     """Files of one layer each, in the order they were chosen."""
-    try:
-        files = cache.activation_files(DataRoots.from_environment())
-    except InputError:  # the sidebar says why
-        files = []
+    files = inputs.below(cache.activation_files, demo=False)
     if not files:
         return [], []
     left, right = st.columns(2)
@@ -88,9 +83,7 @@ def _draw(result: Sweep) -> None:
             key="study_layers_table",
             alt="Each layer with its score, interval and p-values.",
         )
-    show.download(
-        "Download sweep.json", result.to_json(), "sweep.json", mime="application/json", key="study_layers_json"
-    )
+    show.download("Download sweep.json", result.to_json(), "sweep.json", key="study_layers_json")
 
 
 def _row(one: LayerScore, null: str) -> dict[str, object]:

@@ -36,10 +36,8 @@ def draw(shared: Shared, keeper: Keeper) -> None:
         if not running.running:
             _settle(running)
     task = cache.studies().get(st.session_state.get(SHOWN))
-    if problem := st.session_state.get(PROBLEM):
-        show.problem("Not studied", problem)
-        if task:
-            st.markdown("The last result stays below.")
+    problem = st.session_state.get(PROBLEM)
+    show.refused("Not studied", problem, earlier=task is not None)
     if task:
         _draw(task, offered, shared, keeper)
     elif not problem and not st.session_state.get(RUNNING):
@@ -82,7 +80,7 @@ def _restore(digest: str, keeper: Keeper) -> None:
     """Show a stored study."""
     try:
         record = keeper.record(digest)
-        _show(cache.studies().put(record.title, record))
+        _show(cache.studies().keep(record.title, record))
         study_keep.remember(st.session_state[SHOWN])
         st.session_state[PROBLEM] = None
     except RefusalCoreError as error:

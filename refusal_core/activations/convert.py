@@ -63,8 +63,9 @@ def convert(
 
     Labels come from `labels` (one a source), or from `table`, a file with a row an example in the order of the examples
     (by id where tensors or files have the table's ids as their names). `columns` maps id, label and category to the
-    table's; `positive` as in `two_labels`. `layers` name the layer axis, `metadata` may hold model, layer and pooling.
-    Without categories every source is one. Raises InputError for what does not fit, before anything is written.
+    table's; `positive` as in `two_labels`. `layers` name the layer axis, `metadata` may hold model, layer, pooling
+    and label_means. Without categories every source is one. Raises InputError for what does not fit, before anything is
+    written.
     """
     job = job or Job()
     if (labels is None) == (table is None):

@@ -12,8 +12,9 @@ import numpy as np
 from refusal_core.activations.export_parts import CHUNK, ROWS, UNFINISHED, computed, discard, identity
 from refusal_core.activations.export_settings import EXCHANGE, PROMPT, Exported, ExportSettings, Labels
 from refusal_core.activations.language_model import CONVENTION, LanguageModel, Tokens
+from refusal_core.activations.npz import MEANS
 from refusal_core.activations.prompts import Prompt, Skipped
-from refusal_core.activations.two_labels import two_labels
+from refusal_core.activations.two_labels import refused_under, two_labels
 from refusal_core.activations.write import write_export
 from refusal_core.errors import InputError
 from refusal_core.exchanges import Exchange
@@ -40,7 +41,7 @@ def export(
     labels, job = labels or Labels(), job or Job()
     layers = _layers(model, settings)
     _check_categories(prompts)
-    meaning = labels.meaning or f"refused ({labels.fold.name})"
+    meaning = labels.meaning or refused_under(labels.fold)
     if labels.classifier is None:
         _, meaning = _column(prompts, labels)  # so that wrong labels are found before hours of work
     rows, skipped = _ready(prompts, model, settings, labels)
@@ -66,7 +67,7 @@ def export(
         labels=[found[place]["label"] for place in kept],
         ids=[found[place]["id"] for place in kept],
         categories=[found[place]["category"] for place in kept],
-        members=_members(metadata, layers),
+        members=_members(metadata, layers) | _means(labels, meaning),
     )
     del vectors
     discard(journal, side)
@@ -211,8 +212,7 @@ def _metadata(
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "new_tokens": settings.new_tokens,
         "labels_from": source,
-        "label_1_means": labels.meaning
-        or (f"refused ({labels.fold.name})" if labels.classifier else "as the column says"),
+        "label_1_means": meaning,
         "examples": counts[0],
         "left_out": counts[1],
         "versions": versions(("refusal-core", "torch", "transformers", "tokenizers", "numpy")),
@@ -228,6 +228,13 @@ def _members(metadata: Mapping[str, object], layers: tuple[int, ...]) -> dict[st
         "pooling": f"{metadata['pooling']} {what}",
         "metadata": to_json(metadata),
     }
+
+
+def _means(labels: Labels, meaning: str) -> dict[str, str]:
+    """The member that tells a study how to word its rates; none where nobody said it."""
+    folded = labels.classifier is not None or meaning == refused_under(labels.fold)
+    means = labels.means or ("refused" if folded else None)
+    return {MEANS: means} if means else {}
 
 
 def _blocks(vectors: np.ndarray, kept: list[int], many: bool) -> Iterator[np.ndarray]:

@@ -55,13 +55,15 @@ class ExportSettings:
 @dataclass(frozen=True)
 class Labels:
     """Where labels come from: the column, or `classifier` over the responses. `positive` and `fold` as in two_labels;
-    `meaning` is what label 1 means, in the user's words.
+    `means` is what label 1 says for a study to read, "refused" or "harmful"; folded classes are "refused" by
+    themselves. `meaning` says it in words.
     """
 
     classifier: Classifier | None = None
     positive: tuple[str, ...] = ()
     fold: Fold = DEFAULT_FOLD
     meaning: str | None = None
+    means: str | None = None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from refusal_core.limits import ACTIVATION_BYTES
 
 NAMES = ("activations", "labels", "ids", "categories")
 METADATA = ("model", "layer", "pooling")
+MEANS = "label_means"  # what label 1 says, "refused" or "harmful"
 # What exporters call the members, most common first.
 OTHER_NAMES = {
     "activations": (
@@ -209,8 +210,8 @@ def check_pair(train: Export, test: Export) -> tuple[str, ...]:
     check_train(train)
     return tuple(
         f"The files state different values of {key}: {train.metadata[key]} in {train.name}, {test.metadata[key]} in "
-        f"{test.name}; a direction holds for one model, layer and token position."
-        for key in METADATA
+        f"{test.name}; a direction holds for one model, layer, token position and meaning of the labels."
+        for key in (*METADATA, MEANS)
         if key in train.metadata and key in test.metadata and train.metadata[key] != test.metadata[key]
     )
 
@@ -253,7 +254,7 @@ def _found(container: Container, columns: dict[str, str]) -> dict[str, Member]:
 
 def _metadata(container: Container, notes: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for key in METADATA:
+    for key in (*METADATA, MEANS):
         if key in container.members:
             text = as_metadata(read_column(container, container.members[key]))
             if text is None:

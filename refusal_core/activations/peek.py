@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from refusal_core.activations.columns import as_metadata, as_texts, label_texts, read_column
 from refusal_core.activations.container import Container, open_container
 from refusal_core.activations.header import Header, read_header
-from refusal_core.activations.npz import METADATA, NAMES, OTHER_NAMES, layer_names
+from refusal_core.activations.npz import MEANS, METADATA, NAMES, OTHER_NAMES, layer_names
 from refusal_core.activations.reading import Source
 from refusal_core.errors import InputError
 from refusal_core.limits import LABELS_LISTED
@@ -68,9 +68,9 @@ class Peek:
         return held.bytes_each == 2 and held.kind in "Viu" and "bits" not in self.members
 
     def metadata(self) -> dict[str, str]:
-        """What the file says of model, layer and pooling."""
+        """What the file says of model, layer, pooling and the meaning of label 1."""
         found = {}
-        for key in METADATA:
+        for key in (*METADATA, MEANS):
             if key in self.members and (text := as_metadata(self._column(key))):
                 found[key] = text
         return found

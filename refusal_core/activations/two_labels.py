@@ -33,10 +33,15 @@ def two_labels(
     if all(text.lower() in _NUMBERS for text in texts):
         return [_NUMBERS[text.lower()] for text in texts], "as the column says"
     if all(text in LABELS for text in texts):
-        return [int(fold.is_refused(text)) for text in texts], f"refused ({fold.name})"
+        return [int(fold.is_refused(text)) for text in texts], refused_under(fold)
     raise InputError(
         f"the labels are {shown}",
         where=where,
         why="0 and 1, true and false, or this project's five classes are read by themselves",
         fix="say which count as 1 by --positive, for example --positive harmful",
     )
+
+
+def refused_under(fold: Fold) -> str:
+    """What 1 means where the classes of responses are folded."""
+    return f"refused ({fold.name})"

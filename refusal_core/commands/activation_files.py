@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import IO
 
 from refusal_core.activations.arrays import BITS
 from refusal_core.activations.npz import Export, map_argument
+from refusal_core.activations.peek import Peek
 from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.commands import terminal
 from refusal_core.direction.meaning import MEANINGS
@@ -52,6 +54,24 @@ def add_meaning(parser: argparse.ArgumentParser) -> None:
         choices=list(MEANINGS),
         help="what label 1 says: the response refused, or the prompt is harmful; rates are worded by it",
     )
+
+
+def add_other_layer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--other-layer-index",
+        type=int,
+        metavar="N",
+        help="the layer of the second one (default: as --layer-index, where the file has several)",
+    )
+
+
+def other_layer_of(args: argparse.Namespace, path: str) -> int | None:
+    """Which layer of the second side's file `path` is read."""
+    if args.other_layer_index is not None or args.layer_index is None:
+        return args.other_layer_index
+    key = map_argument(args.map).get("activations", "activations")
+    peek = Peek(path, os.path.basename(path))
+    return args.layer_index if key in peek.members and peek.layers(key) else None
 
 
 def labels_of(args: argparse.Namespace) -> tuple[str, str] | None:

@@ -22,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("test", metavar="TEST.npz", help="what it is scored on")
     parser.add_argument("other_train", metavar="TRAIN2.npz", nargs="?", help="the second study's; without it the same")
     parser.add_argument("other_test", metavar="TEST2.npz", nargs="?", help="the same examples as TEST.npz")
-    parser.add_argument(
-        "--other-layer-index", type=int, metavar="N", help="the second study's layer, as --layer-index is the first's"
-    )
+    activation_files.add_other_layer(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="seed of all draws (default: 0)")
     activation_files.add_arguments(parser)
 
@@ -33,14 +31,15 @@ def run(args: argparse.Namespace) -> int:
     if (args.other_train is None) != (args.other_test is None):
         raise InputError("the second study has a training file only", where="TEST2.npz", fix="name two files, or four")
     others = (args.other_train or args.train, args.other_test or args.test)
-    if others == (args.train, args.test) and args.layer_index == args.other_layer_index:
+    if others == (args.train, args.test) and args.other_layer_index in (None, args.layer_index):
         raise InputError(
             "both studies are the same", where="TRAIN2.npz", fix="name two other files, or give --other-layer-index"
         )
     with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
+        second = activation_files.other_layer_of(args, others[0])
         sides = [
             _study(args, (args.train, args.test), args.layer_index, job),
-            _study(args, others, args.other_layer_index, job),
+            _study(args, others, second, job),
         ]
         result = compare(*(side[0] for side in sides), *(side[1] for side in sides), seed=args.seed)
         output.write(result.to_json())

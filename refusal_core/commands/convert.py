@@ -6,11 +6,11 @@ import argparse
 
 from refusal_core.activations.arrays import BITS
 from refusal_core.activations.convert import COLUMNS, convert
-from refusal_core.activations.npz import METADATA
+from refusal_core.activations.npz import MEANS, METADATA
 from refusal_core.activations.write import DTYPES
 from refusal_core.commands import terminal
 from refusal_core.commands.sweep import whole_numbers
-from refusal_core.errors import InputError
+from refusal_core.direction.meaning import MEANINGS
 
 NAME = "convert"
 HELP = "other layouts of activations into our NPZ"
@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=DTYPES, help="the type to write (default: as it is; bfloat16 as float32)")
     for name in METADATA:
         parser.add_argument(f"--{name}", metavar=name[0].upper(), help=f"the {name} of the export, written into it")
+    parser.add_argument(
+        "--label-means", choices=list(MEANINGS), help="what label 1 says, written into the file, where a study reads it"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
             args.output,
             labels=whole_numbers(args.labels, "--labels") if args.labels else None,
             table=args.table,
-            columns=_columns(args.map),
+            columns=terminal.columns(args.map, COLUMNS, "label=refused"),
             positive=_texts(args.positive),
             key=args.key,
             stack=args.stack,
             bits=args.bits,
             dtype=args.dtype,
             layers=_texts(args.layers) or None,
-            metadata={name: getattr(args, name) for name in METADATA if getattr(args, name)},
+            metadata={name: getattr(args, name) for name in (*METADATA, MEANS) if getattr(args, name)},
             job=job,
         )
     terminal.say(
@@ -82,16 +85,3 @@ def run(args: argparse.Namespace) -> int:
 
 def _texts(value: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
-
-
-def _columns(pairs: list[str]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for pair in pairs:
-        ours, equals, key = (part.strip() for part in pair.partition("="))
-        if not equals or not key or ours not in COLUMNS or ours in columns:
-            raise InputError(
-                f'"{pair}" maps no column', where="--map", why="NAME is id, label or category, each once",
-                fix="write NAME=KEY, for example label=refused",
-            )  # fmt: skip
-        columns[ours] = key
-    return columns

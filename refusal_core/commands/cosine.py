@@ -17,9 +17,7 @@ HELP = "the cosine of two refusal directions, with its ceiling and its floor"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", metavar="A.npz", help="the export of the first direction")
     parser.add_argument("second", metavar="B.npz", help="the export of the second one, of as many dimensions")
-    parser.add_argument(
-        "--other-layer-index", type=int, metavar="N", help="the layer of B.npz, as --layer-index is that of A.npz"
-    )
+    activation_files.add_other_layer(parser)
     parser.add_argument(
         "--repeats", type=int, default=Settings.repeats, metavar="N", help="shuffles to draw (default: 999)"
     )
@@ -32,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     options = {"columns": map_argument(args.map), "bits": args.bits, "labels": activation_files.labels_of(args)}
     with activation_files.opened(args.output) as output, terminal.progress(NAME) as job:
         exports = []
-        for path, layer_index in ((args.first, args.layer_index), (args.second, args.other_layer_index)):
+        second = activation_files.other_layer_of(args, args.second)
+        for path, layer_index in ((args.first, args.layer_index), (args.second, second)):
             terminal.refuse_same_file(path, args.output)
             exports.append(read_export(path, layer_index=layer_index, job=job, **options))
         result = cosine(*exports, settings, job)

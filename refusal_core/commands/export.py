@@ -15,6 +15,7 @@ from refusal_core.activations.prompts import COLUMNS, Skipped, read_prompts
 from refusal_core.classifier.predict import load
 from refusal_core.commands import terminal
 from refusal_core.commands.sweep import whole_numbers
+from refusal_core.direction.meaning import MEANINGS, REFUSED
 from refusal_core.errors import InputError, one_line
 from refusal_core.labels import DEFAULT_FOLD, FOLDS
 from refusal_core.reports import atomic_file, to_json
@@ -71,7 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--positive", metavar="TEXT,TEXT", help="labels of the column that count as 1; all others are 0 then"
     )
-    parser.add_argument("--label-means", metavar="TEXT", help="what label 1 means, written into the file")
+    parser.add_argument(
+        "--label-means",
+        choices=list(MEANINGS),
+        help="what label 1 says, written into the file, where a study reads it; with --classify it is refused",
+    )
     parser.add_argument(
         "--map",
         action="append",
@@ -109,10 +114,11 @@ def run(args: argparse.Namespace) -> int:
         template=not args.no_template,
     )
     _check_places(args)
-    prompts, unread = read_prompts(args.prompts, columns=_columns(args.map))
+    prompts, unread = read_prompts(args.prompts, columns=terminal.columns(args.map, COLUMNS, "category=topic"))
     classifier = load(args.checkpoint) if args.classify else None
     positive = tuple(part.strip() for part in args.positive.split(",")) if args.positive else ()
-    labels = Labels(classifier, positive, FOLDS[args.fold], args.label_means)
+    meaning = MEANINGS[args.label_means].title if args.label_means and not args.classify else None
+    labels = Labels(classifier, positive, FOLDS[args.fold], meaning, args.label_means)
     model = load_language_model(args.model, device=args.device, precision=args.precision)
     if not args.resume and os.path.exists(args.output + UNFINISHED):
         terminal.say("Beginning anew: what a stopped run left is replaced; --resume would go on from it.")
@@ -131,28 +137,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_places(args: argparse.Namespace) -> None:
-    """Say before the work what keeps the outputs from being written."""
+    """Say before the work what keeps the outputs from being written, or from being true."""
+    if args.classify and args.label_means not in (None, REFUSED.key):
+        raise InputError(
+            "labels by --classify say whether the response refused",
+            where="--label-means",
+            fix="leave one of the two options out",
+        )
     for path, option in ((args.output, "--output"), (args.table, "--table")):
         if path is None:
             continue
         terminal.refuse_same_file(args.prompts, path)
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
             raise InputError("the folder to write in does not exist", where=option, fix="create it first")
-
-
-def _columns(pairs: list[str]) -> dict[str, str]:
-    columns: dict[str, str] = {}
-    for pair in pairs:
-        ours, equals, key = (part.strip() for part in pair.partition("="))
-        if not equals or not key or ours not in COLUMNS or ours in columns:
-            raise InputError(
-                f'"{pair}" maps no column',
-                where="--map",
-                why=f"NAME is {', '.join(COLUMNS)}, each once",
-                fix="write NAME=KEY, for example category=topic",
-            )
-        columns[ours] = key
-    return columns
 
 
 def _summarise(result: Exported, unread: tuple[Skipped, ...], model: str) -> None:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -83,6 +83,22 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--every-turn", action="store_true", help="of a chat, classify every assistant turn instead of the last one"
     )
+
+
+def columns(pairs: list[str], names: Collection[str], example: str) -> dict[str, str]:
+    """`--map NAME=KEY` arguments over these names. Raises InputError for another form."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        ours, equals, key = (part.strip() for part in pair.partition("="))
+        if not equals or not key or ours not in names or ours in found:
+            raise InputError(
+                f'"{pair}" maps no column',
+                where="--map",
+                why=f"NAME is {', '.join(names)}, each once",
+                fix=f"write NAME=KEY, for example {example}",
+            )
+        found[ours] = key
+    return found
 
 
 def classifier_options(args: argparse.Namespace) -> dict:

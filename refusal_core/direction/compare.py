@@ -14,14 +14,12 @@ import numpy as np
 from refusal_core.activations.layers import check_same_examples
 from refusal_core.activations.npz import Export
 from refusal_core.direction.intervals import NotAvailable
-from refusal_core.direction.result import Study, random_streams
+from refusal_core.direction.result import Study, random_streams, with_versions
 from refusal_core.direction.rows import Rows, rows_of
 from refusal_core.direction.scores import balanced_accuracy
 from refusal_core.direction.splits import DifferenceInterval, difference_interval
 from refusal_core.errors import InputError
 from refusal_core.metrics.intervals import digits_for
-from refusal_core.reports import to_json
-from refusal_core.versions import versions
 
 SCHEMA = "refusal-study-comparison/1"
 LISTED_CATEGORIES = 12  # 4,096 patterns of swaps
@@ -93,8 +91,7 @@ class StudyComparison:
 
     def to_json(self) -> str:
         """Strict JSON with a line break at its end."""
-        sections = {"schema": SCHEMA, **vars(self), "versions": versions(("refusal-core", "numpy", "scipy"))}
-        return to_json(sections, indent=2) + "\n"
+        return with_versions(SCHEMA, self)
 
 
 def compare(

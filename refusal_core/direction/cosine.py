@@ -16,13 +16,11 @@ from refusal_core.activations.npz import Export, check_train
 from refusal_core.direction.cosine_bounds import Ceiling, Floor, SplitHalves, ceiling_of, shuffled_floor, split_halves
 from refusal_core.direction.describe import describe_input
 from refusal_core.direction.fit import Direction, fit, margins
-from refusal_core.direction.result import Settings
+from refusal_core.direction.result import Settings, with_versions
 from refusal_core.direction.rows import Rows, rows_of
 from refusal_core.direction.study import limited
 from refusal_core.errors import InputError
 from refusal_core.jobs import Job
-from refusal_core.reports import to_json
-from refusal_core.versions import versions
 
 SCHEMA = "refusal-direction-cosine/1"
 
@@ -57,8 +55,7 @@ class DirectionCosine:
 
     def to_json(self) -> str:
         """Strict JSON with a line break at its end."""
-        sections = {"schema": SCHEMA, **vars(self), "versions": versions(("refusal-core", "numpy", "scipy"))}
-        return to_json(sections, indent=2) + "\n"
+        return with_versions(SCHEMA, self)
 
 
 def cosine(a: Export, b: Export, settings: Settings | None = None, job: Job | None = None) -> DirectionCosine:

@@ -31,11 +31,17 @@ _STREAMS = (
 )
 
 
+def with_versions(schema: str, result: object) -> str:
+    """The fields of a result as strict JSON, with a line break at its end."""
+    sections = {"schema": schema, **vars(result), "versions": versions(("refusal-core", "numpy", "scipy"))}
+    return to_json(sections, indent=2) + "\n"
+
+
 @dataclass(frozen=True)
 class Settings:
     """`repeats` draws of each null and of random directions (1 to 100,000); `seed` >= 0; `threads` of the matrix
     products: another number may round float32 sums otherwise. `model`, `layer` and `pooling` describe the export,
-    `label_means` (a key of MEANINGS) its labels.
+    `label_means` (a key of MEANINGS; None takes what the file says) its labels.
     """
 
     repeats: int = 999

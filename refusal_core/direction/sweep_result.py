@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from refusal_core.direction.intervals import CategoryInterval, NotAvailable
+from refusal_core.direction.result import with_versions
 from refusal_core.metrics.intervals import digits_for
-from refusal_core.reports import to_json
-from refusal_core.versions import versions
 
 SCHEMA = "refusal-sweep/1"
 ROWS, CATEGORIES = "shuffled labels", "shuffled categories"
@@ -91,8 +90,7 @@ class Sweep:
 
     def to_json(self) -> str:
         """Strict JSON with a line break at its end."""
-        sections = {"schema": SCHEMA, **vars(self), "versions": versions(("refusal-core", "numpy", "scipy"))}
-        return to_json(sections, indent=2) + "\n"
+        return with_versions(SCHEMA, self)
 
 
 def headline(

@@ -115,7 +115,7 @@ def _numbers(answers: Sequence[Predictions], tables: Sequence[Table], scores: Se
         if stated is not None and math.isfinite(stated.value):
             value = stated.value
             told = format_rate(rate(round(value * n), n)) if n and 0 <= value <= 1 else f"{value:.4f}"
-            yield each.file, f"{stated.split.capitalize()} accuracy {told}"
+            yield each.file, f"{(each.split or stated.split).capitalize()} accuracy {told}"
 
 
 def _list(names: Sequence[str]) -> str:

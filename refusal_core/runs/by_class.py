@@ -1,27 +1,22 @@
-"""Scores of each class with their intervals, from a matrix or from what a report lets one count back."""
+"""Scores of each class of a report, with their intervals where its digits let one count back."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from refusal_core.metrics.intervals import Rate, f1_rate, rate
-from refusal_core.metrics.report import ClassScores, report_from_matrix
-from refusal_core.runs.tables import MatrixTable, ReportRow, ReportTable
+from refusal_core.metrics.report import ClassScores
+from refusal_core.runs.tables import ReportRow, ReportTable
 
 
-def class_scores(table: ReportTable | MatrixTable) -> tuple[ClassScores, ...]:
-    """One for each class, in the order of the table; none for a matrix of shares or without named axes.
+def class_scores(table: ReportTable) -> tuple[ClassScores, ...]:
+    """One for each class of a report, in its order.
 
     A report states rates. Right answers are recall times support, and answers so named are those over precision; where
     both are whole numbers that give back every printed digit, the intervals follow from them. Elsewhere a rate stands
     without one, with the support as its n, and 0 for a precision. A score that the table leaves empty stays undefined.
     """
-    if isinstance(table, ReportTable):
-        return tuple(_of_row(row, table.digits) for row in table.classes)
-    counts = table.true_by_predicted()
-    if counts is None or table.counted != "counts":
-        return ()
-    return report_from_matrix(np.rint(counts).astype(np.int64), table.labels).classes
+    return tuple(_of_row(row, table.digits) for row in table.classes)
 
 
 def _of_row(row: ReportRow, digits: int | None) -> ClassScores:
@@ -43,7 +38,7 @@ def _value(stated: float | None, support: int) -> float | None:
 
 def _whole(share: float | None, n: int, within: float) -> int | None:
     """The count of n that a share is of, where just one rounds to it."""
-    if share is None or not n or within * n >= 0.5:
+    if share is None or not n or within * n >= 0.5 or not 0 <= share <= 1:
         return None
     count = round(share * n)
     return count if abs(count / n - share) <= within else None
@@ -51,7 +46,7 @@ def _whole(share: float | None, n: int, within: float) -> int | None:
 
 def _predicted(precision: float | None, right: int | None, within: float) -> int | None:
     """How many answers name the class, where just one number gives the precision."""
-    if not precision or not right:
+    if not precision or not right or not 0 < precision <= 1:
         return None
     low, high = (right / min(precision + within, 1.0), right / max(precision - within, 1e-9))
     first = int(np.ceil(low - 1e-9))

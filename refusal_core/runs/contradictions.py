@@ -135,7 +135,8 @@ def _against_matrix(report: ReportTable, matrix: MatrixTable) -> Iterator[Findin
 def _headline(scores: Scores, recounts: Sequence[Recount]) -> Iterator[Finding]:
     """A results file against what its tables add up to, where both are of one evaluation.
 
-    They are when the file's own split is the table's, or the table states none, and most of the numbers are the same.
+    They are when the split that the file states, or else its keys, is the table's, or the table states none, and most
+    of the numbers are the same.
     """
     for recount in recounts:
         pairs = []
@@ -143,7 +144,7 @@ def _headline(scores: Scores, recounts: Sequence[Recount]) -> Iterator[Finding]:
             value = recount.values.get(score.metric)
             if score.label is not None or score.dataset or value is None or not math.isfinite(score.value):
                 continue
-            if _same_split(score.split, recount.split):
+            if _same_split(scores.split or score.split, recount.split):
                 rules = (value, recount.left_out.get(score.metric, value))
                 within = _tolerance(recount, _digits(score.value))
                 pairs.append((score, value, any(abs(score.value - rule) <= within for rule in rules)))

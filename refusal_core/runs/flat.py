@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from refusal_core.errors import InputError
 from refusal_core.runs import matrices, report_data
@@ -75,6 +76,8 @@ def read_flat(value: dict[str, object], file: str) -> tuple[list[Artefact], list
     if measured:
         step = number(value.get("_step")) if wandb else None
         scores = _with_counts(scores_of(dict(own), file, split_word(file.rpartition("/")[2])), numbers)
+        if isinstance(own.get("split"), str):
+            scores = replace(scores, split=split_word(own["split"][:200]))
         steps = scores.step if scores.step is not None or not wandb else step
         artefacts.append(
             Artefact(
@@ -170,7 +173,7 @@ def _with_counts(scores: Scores, numbers: Mapping[str, object]) -> Scores:
     )
     splits = {s.split for s in counted}
     n = by_split.get(next(iter(splits))) if len(splits) == 1 else None
-    return Scores(scores.file, counted, scores.step, scores.epoch, n if n is not None else only)
+    return replace(scores, scores=counted, n=n if n is not None else only)
 
 
 def _not_finite(scores: Scores) -> tuple[str, ...]:

@@ -135,6 +135,8 @@ class Scores:
     epoch: float | None = None
     n: int | None = None
     """Items of the evaluation, where the file says it."""
+    split: str = ""
+    """The split that the file names beside its numbers, whose keys may begin with eval_ nevertheless."""
 
     def find(
         self, metric: str, *, split: str | None = None, dataset: str | None = None, label: str | None = None

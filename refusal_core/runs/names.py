@@ -91,11 +91,6 @@ def names_of(keys: tuple[str, ...], unprefixed: str = "") -> dict[str, Name]:
     return named
 
 
-def house_metric(key: str) -> str:
-    """The house name of a metric whose split is known: "f1-score" and "F1" are f1, "macro avg f1" is macro_f1."""
-    return _metric_of(key, ())[0]
-
-
 def split_word(text: str) -> str:
     """The split that a heading or file name speaks of: "test", "eval", "train", or ""."""
     found = {_SPLITS[word] for word in re.findall(r"[a-z]+", text.lower()) if word in _SPLITS and word != "predict"}

@@ -15,9 +15,10 @@ from refusal_core.metrics.items import Items
 from refusal_core.metrics.metric import Metric
 from refusal_core.metrics.report import report_from_matrix
 from refusal_core.metrics.scores import score, score_matrix, scores_by_class
+from refusal_core.runs.by_class import class_scores
 from refusal_core.runs.model import Run
 from refusal_core.runs.predictions import Predictions, variants_of
-from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportRow, ReportTable, Table
+from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportTable, Table
 
 Source = Literal["predictions", "matrix", "one against the rest", "report"]
 Rows = Literal["true", "predicted"]
@@ -232,7 +233,11 @@ def _averages(measure: Callable[[Metric], Rate], n: int, undefined: bool) -> tup
 
 
 def _from_report(table: ReportTable) -> ClassTable:
-    rows = tuple(_counted(row, table.digits) for row in table.classes)
+    scores = zip(table.classes, class_scores(table), strict=True)
+    rows = tuple(
+        ClassRow(c.label, c.precision, c.recall, c.f1, None if row.support is None else c.support, c.predicted or None)
+        for row, c in scores
+    )
     averages = tuple(
         AverageRow(
             row.label,
@@ -255,30 +260,9 @@ def _accuracy(table: ReportTable, rows: Sequence[ClassRow]) -> Rate | None:
         return None
     if table.n and all(row.recall.interval is not None or row.support == 0 for row in rows):
         right = sum(round((row.recall.value or 0) * (row.support or 0)) for row in rows)
-        if abs(right / table.n - table.accuracy) <= _tolerance(table.digits):
+        if right <= table.n and abs(right / table.n - table.accuracy) <= _tolerance(table.digits):
             return rate(right, table.n)
     return Rate(table.accuracy, table.n or 0, None)
-
-
-def _counted(row: ReportRow, digits: int | None) -> ClassRow:
-    """The row with the counts behind it, where whole numbers give back what is printed."""
-    support = None if row.support is None else round(row.support)
-    plain = ClassRow(
-        row.label, *(Rate(v, support or 0, None) for v in (row.precision, row.recall, row.f1)), support, None
-    )
-    if support is None or row.recall is None or row.precision is None:
-        return plain
-    if support == 0:
-        return ClassRow(row.label, Rate(row.precision, 0, None), Rate(None, 0, None), Rate(row.f1, 0, None), 0, None)
-    near = _tolerance(digits)
-    right = round(row.recall * support)
-    if abs(right / support - row.recall) > near:
-        return plain
-    called = round(right / row.precision) if right and row.precision else None
-    if called is None or called < right or abs(right / called - row.precision) > near:
-        return ClassRow(row.label, plain.precision, rate(right, support), plain.f1, support, None)
-    f1 = f1_rate(right, called - right, support - right)
-    return ClassRow(row.label, rate(right, called), rate(right, support), f1, support, called)
 
 
 def _tolerance(digits: int | None) -> float:

@@ -15,7 +15,7 @@ from refusal_core.scorecard.columns import Rows
 from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.suite import Test
 from refusal_core.scorecard.table import NoData, NotComputed, Table
-from refusal_core.scorecard.verdicts import Bound, Judgement, against
+from refusal_core.scorecard.verdicts import Bound, against
 
 # Row of a table -> whether it passes, and what was expected of it in words.
 Check = Callable[[Table, int], tuple[bool, str]]
@@ -65,11 +65,32 @@ def pass_rate(outcomes: dict[str, list[bool]], level: float, seed: int) -> tuple
     return float(shares.mean()), bootstrap_means(shares, seed=seed, level=level)[0], n
 
 
-def judge_rate(
-    value: float, interval: Interval | None, n: int, bound: Bound, *, every: bool, min_support: int | None, point: bool
-) -> Judgement:
-    """`every`: all cases must be right, so the value alone decides; else the interval does."""
-    return against(value, interval, bound, n=n, min_support=min_support or 0, point=point or every)
+def rate_finding(
+    cell: Cell,
+    subject: str,
+    bound: Bound,
+    outcomes: dict[str, list[bool]],
+    table: Table,
+    lost: dict[int, str],
+    left_out: int = 0,
+) -> Finding:
+    """The share of cases whose outcome is True, against `bound`; `lost` are the rows of `table` to show, and why.
+
+    Where every case must come out one way the value alone decides; else the interval does.
+    """
+    value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
+    every = bound.value == (1.0 if bound.at_least else 0.0)
+    min_support = cell.assertion.min_support or 0
+    return Finding(
+        subject=subject,
+        judgement=against(value, interval, bound, n=n, min_support=min_support, point=cell.point or every),
+        value=value,
+        interval=interval,
+        n=n,
+        bound=bound,
+        min_support=min_support,
+        evidence=Evidence(**failing(table, list(lost), lost), left_out=left_out),
+    )
 
 
 def _judge_cases(cell: Cell, check: Check, subject: str) -> Finding:
@@ -84,22 +105,8 @@ def _judge_cases(cell: Cell, check: Check, subject: str) -> Finding:
         outcomes.setdefault(table.ids[row], []).append(good)
         if not good:
             lost[row] = f"not {expected}" if cell.assertion.negated else expected
-    value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
-    bound = Bound(cell.assertion.min_pass_rate)
-    judgement = judge_rate(
-        value, interval, n, bound, every=bound.value == 1.0, min_support=cell.assertion.min_support, point=cell.point
-    )
     words = f"not {subject}" if cell.assertion.negated else subject
-    return Finding(
-        subject=f"cases {words}",
-        judgement=judgement,
-        value=value,
-        interval=interval,
-        n=n,
-        bound=bound,
-        min_support=cell.assertion.min_support or 0,
-        evidence=Evidence(**failing(table, list(lost), lost)),
-    )
+    return rate_finding(cell, f"cases {words}", Bound(cell.assertion.min_pass_rate), outcomes, table, lost)
 
 
 def cases_of(cell: Cell) -> Table:

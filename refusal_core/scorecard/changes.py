@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from refusal_core.exchanges import Exchange
 from refusal_core.perturb import PERTURBATIONS, perturb
 from refusal_core.scorecard.assertions import Directional, Invariance
-from refusal_core.scorecard.behaviour import judge_rate, pass_rate
-from refusal_core.scorecard.cell import Cell, Finding, failing
+from refusal_core.scorecard.behaviour import rate_finding
+from refusal_core.scorecard.cell import Cell, Finding
 from refusal_core.scorecard.columns import Column, Rows
 from refusal_core.scorecard.files import Pair
-from refusal_core.scorecard.result import Evidence
 from refusal_core.scorecard.table import NoData, NotComputed, Table
 from refusal_core.scorecard.verdicts import Bound
 
@@ -37,22 +36,11 @@ def invariance(cell: Cell) -> Finding:
         outcomes.setdefault(sides.before.ids[row], []).append(bool(flipped))
         if flipped:
             lost[row] = f"{sides.before.label(row)}, as before the change"
-    value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
-    bound = Bound(assertion.max_flip_rate, at_least=False)
-    judgement = judge_rate(
-        value, interval, n, bound, every=bound.value == 0.0, min_support=assertion.min_support, point=cell.point
-    )
     subject = "class flips" if cell.perturbation is None else f"class flips under {cell.perturbation}"
-    return Finding(
-        subject=subject,
-        judgement=judgement,
-        value=value,
-        interval=interval,
-        n=n,
-        bound=bound,
-        min_support=assertion.min_support or 0,
-        evidence=Evidence(**failing(sides.after, list(lost), lost), left_out=sides.left_out),
-    ).noting(f"{sides.left_out:,} rows have no changed partner and are left out" if sides.left_out else "")
+    bound = Bound(assertion.max_flip_rate, at_least=False)
+    return rate_finding(cell, subject, bound, outcomes, sides.after, lost, sides.left_out).noting(
+        f"{sides.left_out:,} rows have no changed partner and are left out" if sides.left_out else ""
+    )
 
 
 def directional(cell: Cell) -> Finding:
@@ -70,21 +58,8 @@ def directional(cell: Cell) -> Finding:
         outcomes.setdefault(sides.before.ids[row], []).append(good)
         if not good:
             lost[row] = f"probability of {name}: {assertion.expect}, found {before:.3f} to {after:.3f}"
-    value, interval, n = pass_rate(outcomes, cell.defaults.confidence, cell.defaults.ci.seed)
-    bound = Bound(assertion.min_pass_rate)
-    judgement = judge_rate(
-        value, interval, n, bound, every=bound.value == 1.0, min_support=assertion.min_support, point=cell.point
-    )
-    return Finding(
-        subject=f"pairs where the probability of {name} does {assertion.expect}",
-        judgement=judgement,
-        value=value,
-        interval=interval,
-        n=n,
-        bound=bound,
-        min_support=assertion.min_support or 0,
-        evidence=Evidence(**failing(sides.after, list(lost), lost)),
-    )
+    subject = f"pairs where the probability of {name} does {assertion.expect}"
+    return rate_finding(cell, subject, Bound(assertion.min_pass_rate), outcomes, sides.after, lost)
 
 
 def moved_as_expected(change: float, expect: str, tolerance: float) -> bool:

@@ -38,7 +38,7 @@ def finish(app: AppTest) -> AppTest:
         running = value_of(app, RUNNING)
         if running is None:
             return app
-        cache.shelf().get(running).watch(10)
+        cache.batches().get(running).watch(10)
         app.run()
         assert not app.exception
     raise AssertionError("the batch did not end")
@@ -59,7 +59,7 @@ def score(app: AppTest, data: bytes, name: str = "rows.jsonl") -> AppTest:
 
 
 def task_of(app: AppTest) -> Task:
-    return cache.shelf().get(app.session_state[SHOWN])
+    return cache.batches().get(app.session_state[SHOWN])
 
 
 def problem_of(app: AppTest) -> str | None:

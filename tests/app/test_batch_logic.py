@@ -16,6 +16,7 @@ from ui import batches
 from ui.batch import Filters
 from ui.batches import Shelf, Source, Task
 from ui.checkpoints import STARTER_CHOICE
+from ui.shelf import UNWATCHED_SECONDS
 
 ROWS = (
     Exchange("p0", "I cannot help with that.", 1, "full_refusal", 1, {"team": "a"}),
@@ -114,7 +115,7 @@ def test_only_so_many_run_at_once(classifier):
 def test_what_nobody_looks_at_is_stopped(classifier):
     now = [0.0]
     task = Task(source(), STARTER_CHOICE, clock=lambda: now[0])
-    now[0] = batches.UNWATCHED_SECONDS + 1
+    now[0] = UNWATCHED_SECONDS + 1
     task.work(classifier, source(), 10)
     assert task.batch is None and task.problem == batches.STOPPED_EMPTY
     watched = Task(source(), STARTER_CHOICE, clock=lambda: now[0])

@@ -48,7 +48,7 @@ def test_two_checkpoints_over_a_batch(batch):
     app.selectbox(key=state.SECOND).set_value("folder:own-labels").run()
     app.button(key="compare_batch").click().run()
     first = task_of(app)
-    second = cache.shelf().get(app.session_state[OVER][first.token])
+    second = cache.batches().get(app.session_state[OVER][first.token])
     assert second.watch(60)
     app.run()
     assert not app.exception

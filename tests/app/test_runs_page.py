@@ -17,6 +17,7 @@ from tests.app.conftest import PLAYGROUND, words
 from tests.run_folders import make_run, write_state
 from ui import cache, runs, state
 from ui.runs_state import key
+from ui.shelf import Shelf
 
 RUNS = "pages/2_Training_runs.py"
 
@@ -50,7 +51,7 @@ def opened(overview, data) -> Callable[..., AppTest]:
 
 
 def reading(app: AppTest) -> runs.Reading:
-    return cache.run_shelf().get(app.session_state["runs_shown"])
+    return cache.readings().get(app.session_state["runs_shown"])
 
 
 def address(app: AppTest) -> dict[str, str]:
@@ -271,7 +272,7 @@ def test_names_of_runs_are_no_markdown(opened, data):
 
 
 def test_the_shelf_keeps_the_latest():
-    shelf = runs.Shelf(kept=2)
+    shelf = Shelf(kept=2)
     made = [runs.Reading(str(k), None, None, (), None, "", 0.0) for k in range(3)]
     for one in made:
         shelf.put(one)

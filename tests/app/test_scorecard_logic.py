@@ -54,9 +54,7 @@ def test_an_edited_sample_reads_no_file_outside(monkeypatch, tmp_path):
     monkeypatch.setenv("REFUSAL_DATA", str(package / "samples"))
     source = scorecards.sample("gate")
     assert source.kind == SAMPLE and source.resolver(demo=True).file("prod.jsonl").is_file()
-    task = Shelf().start(
-        source.with_text(SUITE.replace("bad.jsonl", "../../secret.jsonl")), None, demo=True, answers=lambda: None
-    )
+    task = Shelf().start(source.with_text(SUITE.replace("bad.jsonl", "../../secret.jsonl")), None, demo=True)
     assert task.watch(60)
     assert "not below a data root" in task.scorecard.checkpoints[2].error or "is not followed" in (
         task.scorecard.checkpoints[2].error
@@ -66,9 +64,9 @@ def test_an_edited_sample_reads_no_file_outside(monkeypatch, tmp_path):
 
 def test_the_shelf_forgets_the_longest_unused(monkeypatch, tmp_path):
     shelf = Shelf(kept=2)
-    first = shelf.start(Source(FILE, "a.yaml", "a.yaml", b""), None, demo=False, answers=lambda: None)
+    first = shelf.start(Source(FILE, "a.yaml", "a.yaml", b""), None, demo=False)
     assert first.watch(60) and "a.yaml" in first.problem
-    tasks = [shelf.put(Source(FILE, "b.yaml", "b.yaml", b""), _scorecard(tmp_path)) for _ in range(2)]
+    tasks = [shelf.keep(Source(FILE, "b.yaml", "b.yaml", b""), _scorecard(tmp_path)) for _ in range(2)]
     assert shelf.get(first.token) is None and all(shelf.get(task.token) is task for task in tasks)
 
 

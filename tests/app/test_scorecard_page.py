@@ -288,7 +288,7 @@ def test_stop_and_a_rerun(scorecard, monkeypatch):
     app = picked(scorecard())
     next(button for button in app.button if button.label == "**Run**").click().run()
     assert reached.wait(60) and value_of(app, RUNNING)
-    app.button(key=f"scorecard_stop_{value_of(app, RUNNING)}").click().run()
+    app.button(key=f"stop_{value_of(app, RUNNING)}").click().run()
     go_on.set()
     finish(app)
     assert problem_of(app).startswith("Stopped.") and not app.header

@@ -17,7 +17,8 @@ PAGE_LINES, FILE_LINES = 200, 300
 LONGER = {  # than a file should be, and why
     "refusal_core/classifier/checkpoint.py": "the whole way from a name to a loaded model, read as one",
 }
-SHOW = ROOT / "ui" / "show.py"  # the one place that may build Markdown, from escaped values
+# The places that may build Markdown from escaped values, and give widgets a label that their callers wrote.
+SHOW = (ROOT / "ui" / "show.py", ROOT / "ui" / "inputs.py")
 
 # Methods whose first argument, label, help or title Streamlit reads as Markdown.
 MARKDOWN = {
@@ -27,7 +28,7 @@ MARKDOWN = {
     "metric", "spinner", "status", "popover", "segmented_control", "slider",
 }  # fmt: skip
 # Our own helpers: the first argument is a literal, what follows is escaped or shown as text.
-HELPERS = {"sentence", "headline", "problem", "download"}
+HELPERS = {"sentence", "headline", "problem", "download", "refused", "pick", "watch"}
 # Literals of ui/frame.py, ui/batch_inputs.py and ui/study_*.py.
 OWN_TABLE = {
     "page.title", "page.question", "page.file", "entry.title", "entry.file", "OURS[ours]", "ROLES[role]",
@@ -35,7 +36,7 @@ OWN_TABLE = {
 }  # fmt: skip
 NO_STREAMLIT = (
     "checkpoints.py", "playground.py", "batch.py", "batches.py", "study.py", "studies.py", "scorecard.py",
-    "scorecards.py", "runs.py", "runs_link.py",
+    "scorecards.py", "runs.py", "runs_link.py", "shelf.py",
 )  # fmt: skip
 BANNED = {"html", "write", "write_stream", "components", "json", "help", "exception"}
 
@@ -66,12 +67,12 @@ def test_no_html_and_no_guessing_writer(path):
     assert not {f"st.{name}" for name in BANNED} & set(used)
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if path != SHOW], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in SOURCES if path not in SHOW], ids=lambda path: path.name)
 def test_markdown_is_literal(path):
     """A value may stand in Markdown only through show.sentence, which escapes it."""
     wrong = []
     for call in calls(path):
-        ours = ast.unparse(call.func.value) == "show"
+        ours = ast.unparse(call.func.value) in ("show", "inputs")
         if call.func.attr in (HELPERS if ours else MARKDOWN):
             named = [word.value for word in call.keywords if word.arg in ("label", "help", "title") and not ours]
             wrong += [ast.unparse(call) for text in (*call.args[:1], *named) if not is_literal(text)]

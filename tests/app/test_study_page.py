@@ -85,12 +85,13 @@ def test_the_sample_is_one_click(page):
 
 
 def test_page_and_command_write_the_same_bytes(page, tmp_path):
-    app = upload(page(), npz(TRAIN, model=np.array("m 1"), layer=np.array(12)), npz(TEST))
+    train = npz(TRAIN, model=np.array("m 1"), layer=np.array(12), label_means=np.array("harmful"))
+    app = upload(page(), train, npz(TEST))
     few(app, 29).number_input(key=state.STUDY_SEED).set_value(5)
-    app.radio(key=state.STUDY_MEANS).set_value("harmful")
+    assert app.radio(key=state.STUDY_MEANS).value == "harmful"  # as the file says
     press(app)
     found = record(app)
-    written = by_command(app, tmp_path, train=npz(TRAIN, model=np.array("m 1"), layer=np.array(12)), test=npz(TEST))
+    written = by_command(app, tmp_path, train=train, test=npz(TEST))
     assert written == found.text
     report, text = json.loads(written), shown(app)
     assert report["extraction"]["model"] == "m 1" and report["extraction"]["layer"] == "12"

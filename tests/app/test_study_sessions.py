@@ -32,6 +32,7 @@ from tests.app.study_cases import (
     upload,
 )
 from ui import cache, state, studies, study_answer, study_view
+from ui.shelf import UNWATCHED_SECONDS
 from ui.studies import Shelf
 from ui.study_view import RUNNING, SHOWN
 
@@ -241,14 +242,14 @@ def test_work_waits_for_its_turn_and_the_shelf_is_bounded(monkeypatch):
     assert second.waiting and not second.watch(0.15) and shelf.get(second.token) is second
     go.set()
     assert first.watch(30) and second.watch(30) and order == [1, 2] and second.result == "two"
-    kept = [shelf.put(str(n), n) for n in range(3)]
+    kept = [shelf.keep(str(n), n) for n in range(3)]
     assert shelf.get(first.token) is None and shelf.get(kept[-1].token).result == 2 and shelf.get(kept[0].token) is None
 
 
 def test_a_waiting_task_can_be_stopped_and_an_unwatched_one_stops():
     now = [0.0]
     task = studies.Task("a", lambda job: [job.advance() for _ in iter(int, 1)], clock=lambda: now[0])
-    now[0] = studies.UNWATCHED_SECONDS + 1
+    now[0] = UNWATCHED_SECONDS + 1
     task._job.every = 0
     task.run()
     assert task.problem == "Stopped by the user." and not task.running
@@ -261,4 +262,4 @@ def test_a_waiting_task_can_be_stopped_and_an_unwatched_one_stops():
     assert failed.problem == studies.FAILED
     cancelled = studies.Task("d", lambda job: (_ for _ in ()).throw(Cancelled()))
     cancelled.run()
-    assert cancelled.problem == studies.STOPPED
+    assert cancelled.problem == studies.Task.stopped

@@ -37,6 +37,7 @@ def test_the_files_are_of_the_prompts_and_small(pair):
         assert export.categories == tuple(prompt.category for prompt in own)
         assert export.metadata["layer"] == "20" == str(LAYERS[LAYER_INDEX])
         assert export.metadata["pooling"] == "last-token of the prompt" and "SmolLM2" in export.metadata["model"]
+        assert export.metadata["label_means"] == "harmful"
     rows = [json.loads(line) for line in TABLE.read_text(encoding="utf-8").splitlines()]
     assert {row["category"] for row in rows if row["part"] == "test"} == set(TEST)
     metadata = json.loads(str(np.load(TRAIN)["metadata"]))

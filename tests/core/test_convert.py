@@ -39,10 +39,11 @@ def test_a_file_a_class(tmp_path, values):
     for name, part in (("harmless", values[:5]), ("harmful", values[5:])):
         np.save(tmp_path / f"{name}.npy", part)
     paths = [tmp_path / "harmless.npy", tmp_path / "harmful.npy"]
-    found = convert(paths, tmp_path / "out.npz", labels=[0, 1], metadata={"model": "m", "layer": "12"})
+    metadata = {"model": "m", "layer": "12", "label_means": "harmful"}
+    found = convert(paths, tmp_path / "out.npz", labels=[0, 1], metadata=metadata)
     export = read_export(tmp_path / "out.npz")
     np.testing.assert_array_equal(export.activations, values)
-    assert export.labels.tolist() == [0] * 5 + [1] * 7 and export.metadata == {"model": "m", "layer": "12"}
+    assert export.labels.tolist() == [0] * 5 + [1] * 7 and export.metadata == metadata
     assert set(export.categories) == {"harmless", "harmful"} and export.ids[0] == "harmless/harmless-0"
     assert found.label_counts == (5, 7) and "one category" in found.notes[0]
 

@@ -98,6 +98,13 @@ def test_command_lines_parse():
         cli.parser().parse_args(shlex.split(line, comments=True))
 
 
+def test_the_jobs_in_ci_take_the_torch_that_is_required():
+    """Another one would be replaced by the package index's, which may be a CUDA build."""
+    [needed] = re.findall(r"^torch>=(\d+\.\d+)\S*?,<(\S+)", (REPOSITORY / "requirements.txt").read_text(), re.MULTILINE)
+    found = re.findall(r'"torch>=(\d+\.\d+),<(\S+)"', README)
+    assert found and set(found) == {needed}
+
+
 def test_the_python_example_runs():
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     shown: list = []

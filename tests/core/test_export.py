@@ -177,6 +177,7 @@ def test_labels_by_the_classifier(model, tmp_path):
     classifier = load(str(make_checkpoint(tmp_path / "classifier")))
     found = export(prompts, model, tmp_path / "o.npz", ExportSettings(layers=(1,)), Labels(classifier))
     assert found.metadata["label_1_means"] == "refused (full + partial refusal)"
+    assert str(np.load(tmp_path / "o.npz")["label_means"]) == "refused"
     assert [row.id for row in found.skipped] == ["p0-0"] and "no response" in found.skipped[0].reason
     for row in found.rows:
         assert row["label"] == (row["class"] in ("full_refusal", "partial_refusal"))
@@ -192,14 +193,15 @@ def test_the_whole_way_from_prompts_to_a_study(folder, tmp_path, capsys):
     assert cli.main([*command, "--prompts", str(train), "--output", str(tmp_path / "train.npz")]) == 0
     maps = ["--map", "prompt=question", "--map", "category=topic", "--map", "label=kind", "--positive", "refused"]
     table = tmp_path / "table.jsonl"
-    more = ["--table", str(table), "--label-means", "refused"]
+    more = ["--table", str(table), "--label-means", "harmful"]
     assert cli.main([*command, *maps, *more, "--prompts", str(test), "--output", str(tmp_path / "test.npz")]) == 0
     said = capsys.readouterr().err
-    assert "24 examples of shape [16]" in said and "12 of label 1 (refused), 6 categories" in said
+    assert "24 examples of shape [16]" in said and "12 of label 1 (the prompt is harmful), 6 categories" in said
     assert json.loads(table.read_text().splitlines()[0])["id"] == "p1-0"
     found = study(read_export(tmp_path / "train.npz"), read_export(tmp_path / "test.npz"), Settings(repeats=19))
     assert found.split == "categories held out" and found.extraction["train_file"]["layer"] == "1"
     assert folder.name in found.extraction["train_file"]["model"] and not found.test.ties
+    assert found.extraction["label_means"] == "harmful"  # said once, to the export
 
 
 REFUSED = {
@@ -213,6 +215,7 @@ REFUSED = {
     "too long": ({}, ["--max-length", "1"], "tokens long"),
     "a column that is not there": ({}, ["--map", "category=topic"], 'no column "topic"'),
     "another mapping": ({}, ["--map", "nothing"], "maps no column"),
+    "labels of responses that are to be of prompts": ({}, ["--classify", "--label-means", "harmful"], "leave one"),
     "no folder to write in": ({}, ["--table", "/none/t.jsonl"], "does not exist"),
     "no such model": ({}, ["--model", "/none/model"], "no such folder"),
     "no prompt": ({"prompt": None}, [], "no row holds a prompt"),

@@ -262,6 +262,22 @@ def test_an_option_that_contradicts_the_file_is_warned_about(tmp_path, capsys):
     assert "states model" not in captured.err
 
 
+def test_what_label_1_means_is_taken_from_the_file_where_nobody_says_it(tmp_path, capsys):
+    def made(name, **more):
+        return str(write(tmp_path, name, npz_bytes({**planted(40, seed=len(name), prefix=name), **more})))
+
+    train, test = made("train.npz", label_means="harmful"), made("test.npz")
+    cases = {
+        "false alarms": [train, test],
+        "but --label-means says refused": [train, test, "--label-means=refused"],
+        "different values of label_means": [train, made("other-test.npz", label_means="refused")],
+        'label 1 means "odd", which is none of refused, harmful': [made("odd-train.npz", label_means="odd"), test],
+    }
+    for sentence, arguments in cases.items():
+        assert study_command.main([*arguments, "--repeats", "9"]) == 0
+        assert sentence in capsys.readouterr().err
+
+
 _BEGUN = """
 import sys
 from refusal_core.commands import study

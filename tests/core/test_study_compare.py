@@ -150,6 +150,13 @@ def test_the_commands(tmp_path, capsys):
     assert cli.main(["compare-studies", train, test, "--layer-index", "0", "--other-layer-index", "0"]) == 2
     assert cli.main(["compare-studies", train, test, other, "--layer-index", "0"]) == 2
     capsys.readouterr()
-    assert cli.main(["cosine", train, other, "--layer-index", "0", "--other-layer-index", "0", "--repeats", "50"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["headline"] in err
+    assert cli.main(["compare-studies", train, test, "--layer-index", "1"]) == 2
+    assert "both studies are the same" in capsys.readouterr().err
+    flat = str(write(tmp_path, "flat.npz", npz_bytes({**members[2], "activations": members[2]["activations"][:, 0]})))
+    found = []
+    for second in ([other, "--other-layer-index", "0"], [other], [flat]):
+        assert cli.main(["cosine", train, *second, "--layer-index", "0", "--repeats", "50"]) == 0
+        out, err = capsys.readouterr()
+        assert json.loads(out)["headline"] in err
+        found.append(json.loads(out)["cosine"])
+    assert len(set(found)) == 1

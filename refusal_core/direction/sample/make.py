@@ -12,6 +12,7 @@ from refusal_core.activations.export import export
 from refusal_core.activations.export_settings import ExportSettings, Labels
 from refusal_core.activations.load_model import load_language_model
 from refusal_core.activations.prompts import read_prompts
+from refusal_core.direction.meaning import HARMFUL
 from refusal_core.direction.sample import sample_files
 
 LAYERS = (10, 15, 20, 25)
@@ -25,9 +26,10 @@ def main(arguments: list[str] | None = None) -> int:
     model = load_language_model(parser.parse_args(arguments).model)
     train, test, table = sample_files()
     prompts, _ = read_prompts(table)
+    labels = Labels(meaning=MEANING, means=HARMFUL.key)
     for path, in_test in ((train, False), (test, True)):
         own = [prompt for prompt in prompts if (prompt.category in TEST) == in_test]
-        done = export(own, model, path, ExportSettings(layers=LAYERS, dtype="float16"), Labels(meaning=MEANING))
+        done = export(own, model, path, ExportSettings(layers=LAYERS, dtype="float16"), labels)
         print(f"{path.name}: {done.shape}, labels {done.label_counts}, {path.stat().st_size:,} bytes", file=sys.stderr)
     return 0
 

@@ -12,7 +12,7 @@ from refusal_core.runs.by_class import class_scores
 from refusal_core.runs.discover import discover
 from refusal_core.runs.findings import findings_of
 from refusal_core.runs.json_form import to_json as as_json
-from refusal_core.runs.tables import MatrixTable, ReportTable
+from refusal_core.runs.tables import ReportTable
 
 NUMBERS = [0, 0.0, 1, 0.5, -1, 1e308, -1e308, math.nan, math.inf, -math.inf, None, "0.5", "x", True, [], {}, 10**30]
 STEPS = [None, 0, 1, 2, 3, 5, 5, 10, 10.5, -3, math.nan, math.inf, "7", 1e18, 10**25]
@@ -105,7 +105,7 @@ def test_whatever_lies_in_a_folder(tmp_path):
             for run in runs:
                 assert answer(run) == answer(run)
                 for table in run.tables:
-                    if isinstance(table, ReportTable | MatrixTable):
+                    if isinstance(table, ReportTable):
                         class_scores(table)
         assert len(json.loads(text)["runs"]) == len(runs)
         assert all(f.run in {run.name for run in runs} and f.where and f.expected and f.found and f.fix for f in found)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import refusal_core.scorecard
 from refusal_core.classifier.checkpoint import STARTER_FOLDER
-from refusal_core.errors import InputError
 from refusal_core.scorecard import run
 from refusal_core.scorecard.cache import AnswerCache
-from refusal_core.scorecard.shipped import FOLDER, SHIPPED, shipped
+from refusal_core.scorecard.resolver import BesideSuite
+from refusal_core.scorecard.suite import SuiteFile, read_suite
 from tests.core.scorecard.cases import Stub
+
+FOLDER = Path(refusal_core.scorecard.__file__).with_name("samples")
 
 needs_the_run = pytest.mark.skipif(
     not (STARTER_FOLDER / "run").is_dir(),
@@ -58,7 +62,5 @@ def test_the_answers_run_with_any_classifier():
     assert "errs on these responses as it did" in " ".join(found.rows[0].evidence.notes)
 
 
-def test_another_key_is_refused():
-    with pytest.raises(InputError, match="one of starter, answers"):
-        shipped("x")
-    assert all(sample.path.is_file() for sample in SHIPPED.values())
+def shipped(key: str) -> tuple[SuiteFile, BesideSuite]:
+    return read_suite(FOLDER / f"{key}.yaml"), BesideSuite(FOLDER)
