@@ -17,7 +17,7 @@ from refusal_core.metrics.report import report_from_matrix
 from refusal_core.metrics.scores import score, score_matrix, scores_by_class
 from refusal_core.runs.model import Run
 from refusal_core.runs.predictions import Predictions, variants_of
-from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportRow, ReportTable, Table
+from refusal_core.runs.tables import MatrixTable, OneVsRestTable, ReportRow, ReportTable, Table, count_of
 
 Source = Literal["predictions", "matrix", "one against the rest", "report"]
 Rows = Literal["true", "predicted"]
@@ -255,7 +255,7 @@ def _accuracy(table: ReportTable, rows: Sequence[ClassRow]) -> Rate | None:
         return None
     if table.n and all(row.recall.interval is not None or row.support == 0 for row in rows):
         right = sum(round((row.recall.value or 0) * (row.support or 0)) for row in rows)
-        if abs(right / table.n - table.accuracy) <= _tolerance(table.digits):
+        if right <= table.n and abs(right / table.n - table.accuracy) <= _tolerance(table.digits):
             return rate(right, table.n)
     return Rate(table.accuracy, table.n or 0, None)
 
@@ -271,10 +271,10 @@ def _counted(row: ReportRow, digits: int | None) -> ClassRow:
     if support == 0:
         return ClassRow(row.label, Rate(row.precision, 0, None), Rate(None, 0, None), Rate(row.f1, 0, None), 0, None)
     near = _tolerance(digits)
-    right = round(row.recall * support)
-    if abs(right / support - row.recall) > near:
+    right = count_of(row.recall, support)
+    if right is None or abs(right / support - row.recall) > near:
         return plain
-    called = round(right / row.precision) if right and row.precision else None
+    called = round(right / row.precision) if right and 0 < row.precision <= 1 else None
     if called is None or called < right or abs(right / called - row.precision) > near:
         return ClassRow(row.label, plain.precision, rate(right, support), plain.f1, support, None)
     f1 = f1_rate(right, called - right, support - right)
