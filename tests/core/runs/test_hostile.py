@@ -195,3 +195,16 @@ def test_numbers_that_no_score_or_count_can_be_are_shown_and_counted_in_nothing(
         for evaluation in evaluations(report.runs):
             for row_ in class_table(evaluation).rows:
                 assert row_.recall.n >= 0 and (row_.recall.interval is None or 0 <= row_.recall.value <= 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read")
+def test_a_disk_that_fails_while_a_file_is_read_hides_no_other_file(tmp_path, monkeypatch):
+    (tmp_path / "a.json").write_bytes(GOOD)
+    (tmp_path / "trainer_state.json").write_bytes(GOOD)
+    opened = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, *rest: opened("/proc/self/mem" if "a.json" in str(path) else path, *rest)
+    )
+    artefacts, problems = read_folder(tmp_path)
+    assert [a.file for a in artefacts] == ["trainer_state.json"]
+    assert [p.file for p in problems] == ["a.json"]
