@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from refusal_core.commands import (
+from refusal_core.commands.entry import Parser, guarded, leave, starting
+
+if __name__ == "__main__":
+    starting()
+
+from refusal_core.commands import (  # noqa: E402
     classify,
     climb,
     compare_studies,
@@ -18,7 +23,6 @@ from refusal_core.commands import (
     sweep,
     train,
 )
-from refusal_core.commands.entry import Parser, guarded, leave
 
 COMMANDS = (classify, evaluate, train, runs, scorecard, export, convert, sweep, compare_studies, cosine, climb)
 
