@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from refusal_core.commands.entry import Parser, guarded, leave
+from refusal_core.commands.entry import Parser, guarded, leave, starting
 
 # Name of each command and its module in `refusal_core.commands`, in the order of the help. Only the module of the
 # command that is given is imported: all of them take three times as long to start.
@@ -50,4 +50,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    starting()
     leave(main())

@@ -9,6 +9,9 @@ class RefusalCoreError(Exception):
     exit_code = 1
 
 
+_WHERE = 300  # characters: what comes after it is what helps
+
+
 class InputError(RefusalCoreError):
     """The caller's input is wrong.
 
@@ -19,7 +22,8 @@ class InputError(RefusalCoreError):
     exit_code = 2
 
     def __init__(self, what: str, *, where: str = "", why: str = "", fix: str = "") -> None:
-        self.what, self.where, self.why, self.fix = (one_line(part) for part in (what, where, why, fix))
+        self.what, self.why, self.fix = (one_line(part) for part in (what, why, fix))
+        self.where = one_line(where, _WHERE)
         super().__init__(self._sentence())
 
     def _sentence(self) -> str:

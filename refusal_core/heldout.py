@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from refusal_core.commands import heldout
-from refusal_core.commands.entry import leave, main_of
+from refusal_core.commands.entry import leave, main_of, starting
+
+if __name__ == "__main__":
+    starting()
+
+from refusal_core.commands import heldout  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -19,8 +20,20 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+def starting() -> None:
+    """Ctrl+C is one sentence already while the commands are imported, which takes seconds; until `guarded`."""
+    signal.signal(signal.SIGINT, _stopped_early)
+
+
+def _stopped_early(*_: object) -> None:
+    os.write(2, f"{Cancelled()}\n".encode())
+    os._exit(Cancelled.exit_code)
+
+
 def guarded(run: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
     """`run(args)` as an exit code: 0 done, 1 impossible, 2 wrong input, 130 stopped by the user."""
+    if signal.getsignal(signal.SIGINT) is _stopped_early:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return run(args)
     except RefusalCoreError as problem:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import shutil
 import sys
 from pathlib import Path
+from typing import IO
 
 from refusal_core.commands import terminal
 from refusal_core.errors import InputError
@@ -20,6 +23,7 @@ from refusal_core.scorecard.result import FAILED, NOTHING_RAN
 
 NAME = "scorecard"
 HELP = "run a suite of assertions over checkpoints"
+_OUTPUTS = ("json", "csv", "junit", "html")
 _WIDE = 120  # characters, where the output is no terminal
 
 
@@ -55,15 +59,13 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"it is {args.fail_exit_code}", where="--fail-exit-code", why="3 to 255, but not 5, was expected"
         )
-    for path in (args.json, args.csv, args.junit, args.html):
-        if path is not None:
-            terminal.refuse_same_file(args.suite, path)
-            terminal.check_writable(path)
     file = read_suite(args.suite)
     choice = Choice(args.checkpoints, args.baseline, args.filter, args.fail_exit_code)
-    with terminal.progress("scorecard") as job:
-        scorecard = run_suite(file, BesideSuite(Path(args.suite).resolve().parent), job, choice=choice)
-    _write(scorecard, args)
+    with contextlib.ExitStack() as stack:
+        files = _opened(args, stack)
+        with terminal.progress("scorecard") as job:
+            scorecard = run_suite(file, BesideSuite(Path(args.suite).resolve().parent), job, choice=choice)
+        _write(files, scorecard, args)
     width = shutil.get_terminal_size((_WIDE, 40)).columns if sys.stdout.isatty() else _WIDE
     print(terminal_table(scorecard, max(width, 60)))
     print(scorecard.sentence)
@@ -81,16 +83,25 @@ def command_of(args: argparse.Namespace) -> str:
     return " ".join(parts)
 
 
-def _write(scorecard: Scorecard, args: argparse.Namespace) -> None:
+def _opened(args: argparse.Namespace, stack: contextlib.ExitStack) -> dict[str, IO[str]]:
+    """The files to write, by option; opened before the work, so that a wrong place is found first."""
+    wanted = {name: path for name in _OUTPUTS if (path := getattr(args, name)) is not None}
+    places = [os.path.realpath(path) for path in wanted.values() if not path.startswith("/dev/")]
+    if len(set(places)) < len(places):
+        raise InputError("two outputs are one file", where=" and ".join(f"--{name}" for name in wanted))
+    for path in wanted.values():
+        terminal.refuse_same_file(args.suite, path)
+    return {name: stack.enter_context(atomic_file(path)) for name, path in wanted.items()}
+
+
+def _write(files: dict[str, IO[str]], scorecard: Scorecard, args: argparse.Namespace) -> None:
     texts = {
-        args.json: lambda: json_text(scorecard),
-        args.junit: lambda: junit(scorecard),
-        args.html: lambda: scorecard_report(scorecard, command=command_of(args)),
+        "json": lambda: json_text(scorecard),
+        "junit": lambda: junit(scorecard),
+        "html": lambda: scorecard_report(scorecard, command=command_of(args)),
     }
-    for path, text in texts.items():
-        if path is not None:
-            with atomic_file(path) as out:
-                out.write(text())
-    if args.csv is not None:
-        with atomic_file(args.csv) as out:
-            write_csv_rows(out, scorecard)
+    for name, file in files.items():
+        if name == "csv":
+            write_csv_rows(file, scorecard)
+        else:
+            file.write(texts[name]())

@@ -12,6 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 116, 12, 44
 TEXT_ROW = 14  # pixels between two labels
 ROW, AXIS = 40, 44  # of an interval chart
 NAMES, NOTES = 130, 190
+_MOST = 1e300  # of an axis: the span between two ends is finite, and so is a hundredth of the least one
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def line_chart(
     x_low, x_high = _range([x for line in lines for x in line.x])
     ys = [y for line in lines for part in (line.y, line.low, line.high) for y in part if math.isfinite(y)]
     y_ticks = ticks(*_range(ys + ([level[0]] if level else [])))
-    y_low, y_high = min(y_ticks[0], min(ys)), max(y_ticks[-1], max(ys))
+    y_low, y_high = _range([*y_ticks, *ys])
     along = math.log10 if log_x else float
     x = _scale(along(x_low), along(x_high), LEFT, WIDTH - RIGHT)
     y = _scale(y_low, y_high, HEIGHT - BOTTOM, TOP)
@@ -92,7 +93,7 @@ def interval_chart(rows: Sequence[Row], *, x_title: str) -> str:
     """A row for each value with its interval as a bar, single values as faint dots, and 0 on the axis."""
     numbers = [0.0] + [v for row in rows for v in (row.value, row.low, row.high, *row.dots) if v is not None]
     marks = ticks(*_range(numbers))
-    x = _scale(min(marks[0], *numbers), max(marks[-1], *numbers), NAMES, WIDTH - NOTES)
+    x = _scale(*_range([*marks, *numbers]), NAMES, WIDTH - NOTES)
     bottom = 8 + ROW * len(rows)
     parts = [_open(WIDTH, bottom + AXIS)]
     for tick in marks:
@@ -144,9 +145,9 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float]:
-    """Least and largest, pulled apart when they are one."""
-    low, high = min(numbers), max(numbers)
-    return (low, high) if high > low else (low, low + (abs(low) or 1.0))
+    """Least and largest, pulled apart when they are one; what lies beyond the largest axis is drawn outside of it."""
+    low, high = (min(max(end, -_MOST), _MOST) for end in (min(numbers), max(numbers)))
+    return (low, high) if high - low > 1 / _MOST else (low, low + (abs(low) if abs(low) > 1 / _MOST else 1.0))
 
 
 def _scale(low: float, high: float, start: float, end: float):

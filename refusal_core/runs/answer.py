@@ -18,7 +18,7 @@ from refusal_core.runs.model import Best, Checkpoint, Run, Score, Scores
 from refusal_core.runs.own_evaluation import items_behind
 from refusal_core.runs.predictions import Predictions
 from refusal_core.runs.recount import of_report, stated_averages
-from refusal_core.runs.tables import MatrixTable, ReportTable, Table
+from refusal_core.runs.tables import MatrixTable, ReportTable, Table, count_of
 
 _COMPARED = 12  # checkpoints that the best one is compared with: the nearest by value
 _MACRO_F1 = Metric("f1", "macro")
@@ -104,8 +104,9 @@ def _numbers(answers: Sequence[Predictions], tables: Sequence[Table], scores: Se
         if isinstance(table, ReportTable):
             f1, accuracy = stated_averages(table).get("macro_f1"), of_report(table).values.get("accuracy")
             parts = [] if f1 is None else [f"macro F1 {f1:.4g} (no interval: it needs a matrix or predictions)"]
-            if accuracy is not None and table.n and table.n < 2**53:
-                parts.insert(0, f"accuracy {format_rate(rate(round(accuracy * table.n), table.n))}")
+            right = count_of(accuracy, table.n)
+            if right is not None and table.n:
+                parts.insert(0, f"accuracy {format_rate(rate(right, table.n))}")
             if parts:
                 text = "; ".join(parts)
                 yield table.file, text[0].upper() + text[1:]
@@ -114,7 +115,8 @@ def _numbers(answers: Sequence[Predictions], tables: Sequence[Table], scores: Se
         n = each.n or items_behind(each.scores)
         if stated is not None and math.isfinite(stated.value):
             value = stated.value
-            told = format_rate(rate(round(value * n), n)) if n and 0 <= value <= 1 else f"{value:.4f}"
+            right = count_of(value, n)
+            told = format_rate(rate(right, n)) if n and right is not None else f"{value:.4f}"
             yield each.file, f"{(each.split or stated.split).capitalize()} accuracy {told}"
 
 
@@ -191,10 +193,8 @@ def _of_accuracy(best: Checkpoint, other: Checkpoint) -> Interval | None:
 def _accuracy(checkpoint: Checkpoint) -> Rate | None:
     score = _score(checkpoint, "accuracy")
     n = (score.n if score else None) or (checkpoint.metrics.n if checkpoint.metrics else None)
-    if score is None or not n or not 0 <= score.value <= 1:
-        return None
-    right = round(score.value * n)
-    return rate(right, n) if abs(right / n - score.value) < 0.51 / n else None
+    right = count_of(score.value, n) if score is not None and n else None
+    return rate(right, n) if right is not None and abs(right / n - score.value) < 0.51 / n else None
 
 
 def _with_interval(own: Checkpoint | None, metric: str, value: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from refusal_core.metrics.intervals import Rate, f1_rate, rate
 from refusal_core.metrics.report import ClassScores
-from refusal_core.runs.tables import ReportRow, ReportTable
+from refusal_core.runs.tables import ReportRow, ReportTable, count_of
 
 
 def class_scores(table: ReportTable) -> tuple[ClassScores, ...]:
@@ -38,10 +38,8 @@ def _value(stated: float | None, support: int) -> float | None:
 
 def _whole(share: float | None, n: int, within: float) -> int | None:
     """The count of n that a share is of, where just one rounds to it."""
-    if share is None or not n or within * n >= 0.5 or not 0 <= share <= 1:
-        return None
-    count = round(share * n)
-    return count if abs(count / n - share) <= within else None
+    count = count_of(share, n) if n and within * n < 0.5 else None
+    return count if count is not None and abs(count / n - share) <= within else None
 
 
 def _predicted(precision: float | None, right: int | None, within: float) -> int | None:

@@ -6,9 +6,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from refusal_core.errors import InputError, WorkError, one_line
 from refusal_core.jobs import Job
@@ -58,19 +59,19 @@ class Blob:
                     found.update(chunk)
         return found.hexdigest()
 
-    def _open(self):
-        """The file, without waiting for a pipe and without following a link that was put in its place."""
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        """The file, without waiting for a pipe. A disk that fails under it is a WorkError, too."""
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:
-            handle = os.open(self.path, flags)
+            with open(os.open(self.path, flags), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise InputError("it is no regular file", where=self.name)
+                yield file
         except OSError as error:
             raise WorkError(
                 f"{one_line(self.name, 200)}: {one_line(error.strerror or str(error), 100).lower()}."
             ) from None
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            os.close(handle)
-            raise InputError("it is no regular file", where=self.name)
-        return os.fdopen(handle, "rb")
 
 
 def files_below(folder: Path | str, job: Job | None = None) -> tuple[list[Blob], list[Problem]]:

@@ -13,7 +13,7 @@ from refusal_core.limits import MATRIX_CLASSES
 from refusal_core.runs import one_vs_rest
 from refusal_core.runs.matrix_text import axes_in, counted_as, kind_of_axis, settled
 from refusal_core.runs.names import split_word
-from refusal_core.runs.tables import Axis, MatrixTable, OneVsRestTable
+from refusal_core.runs.tables import MOST_A_CELL, Axis, MatrixTable, OneVsRestTable
 from refusal_core.runs.text import number
 
 _MATRIX_KEYS = ("matrix", "confusion_matrix", "data", "values", "counts", "cm", "confusion", "table", "z")
@@ -27,7 +27,7 @@ def square(value: object) -> NDArray[np.float64] | None:
     if any(not isinstance(row, list) or len(row) != len(value) for row in value):
         return None
     numbers = [[number(cell) for cell in row] for row in value]
-    if any(cell is None or not 0 <= cell < 1e15 for row in numbers for cell in row):
+    if any(cell is None or not 0 <= cell < MOST_A_CELL for row in numbers for cell in row):
         return None
     return np.array(numbers, dtype=np.float64)
 
@@ -281,7 +281,7 @@ def _cells(value: list, keys: list[str], file: str, name: str) -> MatrixTable | 
     values = np.zeros((len(labels), len(labels)))
     for row in value:
         cell = number(row[count])
-        if cell is None or not 0 <= cell < 1e15:
+        if cell is None or not 0 <= cell < MOST_A_CELL:
             return None
         values[labels.index(str(row[true])), labels.index(str(row[predicted]))] = cell
     said = f"{true}, {predicted}"

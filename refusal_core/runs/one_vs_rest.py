@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from refusal_core.runs.names import split_word
-from refusal_core.runs.tables import OneVsRestTable
+from refusal_core.runs.tables import MOST_A_CELL, OneVsRestTable
 from refusal_core.runs.text import number
 
 CELLS = {
@@ -46,7 +46,7 @@ def from_rows(header: Sequence[str], rows: Sequence[Sequence[str]], file: str) -
 
 
 def _table(rows: list[tuple], file: str, name: str) -> OneVsRestTable | None:
-    if any(cell is None or not 0 <= cell < 1e15 or cell != round(cell) for row in rows for cell in row[1:]):
+    if any(cell is None or not 0 <= cell < MOST_A_CELL or cell != round(cell) for row in rows for cell in row[1:]):
         return None
     columns = [np.array(column, dtype=np.int64) for column in list(zip(*rows, strict=True))[1:]]
     split = split_word(name) or split_word(file.rpartition("/")[2])

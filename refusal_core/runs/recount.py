@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refusal_core.metrics.report import SCORES, report_from_matrix
-from refusal_core.runs.tables import MatrixTable, ReportRow, ReportTable
+from refusal_core.runs.tables import MatrixTable, ReportRow, ReportTable, count_of
 
 Split = str
 
@@ -59,8 +59,9 @@ def of_report(table: ReportTable) -> Recount:
                 left_out[f"weighted_{score}"] = float(np.average(kept, weights=weights))
     if known and total > 0 and all(row.recall is not None or not row.support for row in table.classes):
         # Recall times support is a whole number of right answers, which rounding hides: it is rounded back.
-        rights = [round((row.recall or 0.0) * row.support) for row in table.classes]
-        values["accuracy"] = sum(rights) / total
+        rights = [count_of(row.recall or 0.0, row.support) for row in table.classes]
+        if None not in rights:
+            values["accuracy"] = sum(rights) / total
     unit = 10.0**-table.digits if table.digits is not None else 2e-6
     source = f"the class rows of {table.file}"
     return Recount(table.file, table.name, table.split, table.n, values, left_out, unit, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from refusal_core.runs.names import split_word
-from refusal_core.runs.report_text import AVERAGES, score
+from refusal_core.runs.report_text import AVERAGES, items, score
 from refusal_core.runs.tables import ReportRow, ReportTable
 
 _F1 = ("f1-score", "f1_score", "f1", "f1score", "f-score")
@@ -62,7 +62,7 @@ def from_rows(header: Sequence[str], rows: Sequence[Sequence[str]], file: str) -
 
 
 def _row(label: str, precision: object, recall: object, f1: object, support: object) -> ReportRow:
-    return ReportRow(label, score(precision), score(recall), score(f1), score(support))
+    return ReportRow(label, score(precision), score(recall), score(f1), items(support))
 
 
 def _f1_key(row: Mapping) -> str | None:

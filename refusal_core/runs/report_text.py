@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from refusal_core.errors import InputError
 from refusal_core.runs.names import split_word
-from refusal_core.runs.tables import ReportRow, ReportTable
+from refusal_core.runs.tables import MOST_ITEMS, ReportRow, ReportTable
 from refusal_core.runs.text import number
 
 AVERAGES = frozenset(("micro avg", "macro avg", "weighted avg", "samples avg"))
@@ -96,13 +96,14 @@ def _has_numbers(line: str) -> bool:
 def _take(line: str, table: _Found) -> bool:
     """Add the line to the table; False when it is no part of one."""
     if found := _ACCURACY.match(line):
-        table.accuracy, table.accuracy_n = score(found[1]), int(float(found[2]))
+        n = items(found[2])
+        table.accuracy, table.accuracy_n = score(found[1]), None if n is None else int(n)
         return True
     found = _ROW.match(line)
     if not found:
         return False
     label = " ".join((found[1] or "").split())
-    row = ReportRow(label, score(found[2]), score(found[3]), score(found[4]), score(found[5]))
+    row = ReportRow(label, score(found[2]), score(found[3]), score(found[4]), items(found[5]))
     table.digits = max(table.digits, *(len(cell.partition(".")[2]) for cell in found.groups()[1:4]))
     if label.lower() in AVERAGES:
         table.averages.append(row)
@@ -122,6 +123,12 @@ def score(cell: object) -> float | None:
         return None if found is None or found != found else found / 100
     found = number(cell)
     return None if found is None or found != found or abs(found) == float("inf") else found
+
+
+def items(cell: object) -> float | None:
+    """A cell as a number of items; None for what none can be."""
+    found = score(cell)
+    return found if found is not None and 0 <= found < MOST_ITEMS else None
 
 
 def _heading(lines: Sequence[str], start: int) -> str:

@@ -12,6 +12,17 @@ Axis = Literal["true", "predicted", "unknown"]
 Counted = Literal["counts", "row shares", "column shares", "shares of all"]
 
 
+MOST_ITEMS = 2**53  # whole numbers up to here are exact
+MOST_A_CELL = 1e12  # of a matrix: all cells together stay below 2**63
+
+
+def count_of(share: float | None, n: float | None) -> int | None:
+    """The whole number of n items nearest to a share; None where the one is no share or the other counts no items."""
+    if share is None or n is None or not 0 <= share <= 1 or not 0 <= n < MOST_ITEMS or n != round(n):
+        return None
+    return round(share * n)
+
+
 @dataclass(frozen=True)
 class ReportRow:
     """One class, or one average, of a report. A score that the file leaves empty or calls NaN is None."""

@@ -20,6 +20,7 @@ from refusal_core.runs.files import Blob
 from refusal_core.runs.flat import status_of
 from refusal_core.runs.log_rows import history
 from refusal_core.runs.model import Problem
+from refusal_core.runs.report_text import items, score
 from refusal_core.runs.sqlite_file import open_sqlite, tables
 from refusal_core.runs.tables import ReportRow, ReportTable, Result, ResultsTable, Table
 from refusal_core.runs.text import number
@@ -259,14 +260,14 @@ def _table(rows: object, file: str, name: str) -> Table | None:
 
 
 def _report(rows: list[Mapping], keys: dict[str, str], label: str, f1: str | None, file: str, name: str) -> ReportTable:
-    def cell(row: Mapping, key: str | None) -> float | None:
-        found = number(row.get(key)) if key else None
-        return None if found is None or found != found or abs(found) == float("inf") else found
+    def cell(row: Mapping, key: str | None) -> object:
+        return row.get(key) if key else None
 
     classes = tuple(
         ReportRow(
             str(r.get(label)),
-            *(cell(r, k) for k in (keys.get("precision"), keys.get("recall"), f1, keys.get("support"))),
+            *(score(cell(r, k)) for k in (keys.get("precision"), keys.get("recall"), f1)),
+            items(cell(r, keys.get("support"))),
         )
         for r in rows
     )

@@ -118,7 +118,7 @@ def _details(scorecard: Scorecard, width: int) -> str:
             lines.append(f"  and {more:,} more {groups[0][0].verdict} rows; --json or --html has all")
     for column in scorecard.checkpoints:
         lines += [one_line(f"{column.id}: {note}") for note in column.notes]
-    return "\n".join([*lines, *scorecard.notes, *assumptions(scorecard)])
+    return "\n".join([*lines, *map(one_line, scorecard.notes), *assumptions(scorecard)])
 
 
 def assumptions(scorecard: Scorecard) -> list[str]:

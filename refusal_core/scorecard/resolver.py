@@ -37,15 +37,15 @@ class BesideSuite:
 
     def file(self, written: str) -> Path:
         path = self._path(written)
-        if not path.is_file():
-            what = "it is a folder" if path.is_dir() else "there is no such file"
+        if not os.path.isfile(path):
+            what = "it is a folder" if os.path.isdir(path) else "there is no such file"
             raise InputError(what, where=written, why="paths start at the suite's folder")
         return path
 
     def folder(self, written: str) -> Path:
         path = self._path(written)
-        if not path.is_dir():
-            what = "it is a file" if path.exists() else "there is no such folder"
+        if not os.path.isdir(path):
+            what = "it is a file" if os.path.exists(path) else "there is no such folder"
             raise InputError(what, where=written, why="paths start at the suite's folder")
         return path
 

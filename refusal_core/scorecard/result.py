@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from refusal_core.errors import one_line
 from refusal_core.exchanges import Exchange
 from refusal_core.metrics.intervals import Interval, Rate
 from refusal_core.scorecard.verdicts import VERDICTS, Verdict
@@ -237,7 +238,7 @@ def _sentence(
     listed = ", ".join(f"{number:,} {verdict}" for verdict, number in counts.items() if number)
 
     def named(verdict: str) -> str:
-        return ", ".join(column for column, found in verdicts.items() if found == verdict and columns[column])
+        return ", ".join(one_line(c) for c, found in verdicts.items() if found == verdict and columns[c])
 
     word = {
         PASSED: f"PASS: {named('pass')}",

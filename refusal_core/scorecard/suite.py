@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from refusal_core.errors import InputError, one_line
 from refusal_core.labels import DEFAULT_FOLD, LABELS
-from refusal_core.limits import SCORECARD_RESAMPLES, SUITE_COLUMNS
+from refusal_core.limits import PREDICTION_CLASSES, SCORECARD_RESAMPLES, SUITE_COLUMNS
 from refusal_core.scorecard.assertions import TYPES, AnyAssertion, Name, Part, Severity
 from refusal_core.scorecard.references import check_references
 from refusal_core.scorecard.yaml_in import Document, read_yaml
@@ -134,7 +134,9 @@ class Suite(Part):
 
     version: Literal[1] = Field(description="Of this format.")
     description: str = Field("", description="What the suite is for.")
-    labels: list[Name] = Field(list(LABELS), min_length=2, description="The classes, in order.")
+    labels: list[Name] = Field(
+        list(LABELS), min_length=2, max_length=PREDICTION_CLASSES, description="The classes, in order."
+    )
     label_aliases: dict[Name, Name] = Field({}, description="Other names of classes.")
     label_sets: dict[Name, list[Name]] = Field({}, description="Named sets of classes; refusal is there already.")
     checkpoints: list[Checkpoint] = Field(min_length=1, max_length=SUITE_COLUMNS, description="The columns.")

@@ -55,10 +55,12 @@ def chosen(test: str, assertion: str, pattern: str | None) -> bool:
 def names_of(test: Test) -> list[str]:
     """The assertion's id, else its type, numbered where it comes again."""
     taken, names = {a.id for a in test.asserts if a.id is not None}, []
+    numbers: dict[str, int] = {}
     for assertion in test.asserts:
-        name, number = assertion.id or assertion.type, 2
+        name = assertion.id or assertion.type
         while assertion.id is None and name in taken:
-            name, number = f"{assertion.type}-{number}", number + 1
+            number = numbers[assertion.type] = numbers.get(assertion.type, 1) + 1
+            name = f"{assertion.type}-{number}"
         taken.add(name)
         names.append(name)
     return names

@@ -217,3 +217,18 @@ def test_help_imports_no_torch():
     code = f"import sys; from refusal_core import cli; cli.parser(); print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("module", "imported"), [("cli", "classify"), ("study", "study"), ("heldout", "heldout")])
+def test_ctrl_c_while_the_commands_are_imported_is_one_sentence(module, imported):
+    code = f"""
+import os, runpy, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "refusal_core.commands.{imported}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+runpy.run_module("refusal_core.{module}", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "Stopped by the user.\n")

@@ -142,3 +142,10 @@ def test_a_band_is_drawn_where_there_is_one():
     assert "polygon" in line_chart([with_band], x_title="x", y_title="y")
     assert "polygon" not in line_chart([Line("a", [1, 2], [1, 2], [nan, nan], [nan, nan])], x_title="x", y_title="y")
     assert "nan" not in line_chart([with_band], x_title="x", y_title="y")
+
+
+@pytest.mark.parametrize("ends", [(-1.7e308, 1.7e308), (0.0, 5e-324), (1e16, 1e16 + 2), (1e308, 1e308)])
+def test_any_float_has_a_place_or_lies_outside(ends):
+    drawn = line_chart([Line("a", ends, ends)], x_title="x", y_title="y")
+    drawn += interval_chart([Row("a", ends[0], *ends)], x_title="x")
+    assert "nan" not in drawn and "inf" not in drawn

@@ -15,9 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refusal_core import zips
+from refusal_core.commands.runs import summary
 from refusal_core.errors import InputError
+from refusal_core.plots.runs_report import runs_report
+from refusal_core.reports import to_json
 from refusal_core.runs.json_members import read_members
 from refusal_core.runs.read import read, read_files, read_folder
+from refusal_core.runs.view_classes import class_table, evaluations
+from refusal_core.runs.view_report import of_folder
 
 GOOD = b'{"global_step": 2, "log_history": [{"step": 2, "loss": 0.5}]}'
 ROWS = b'{"step": 1, "loss": 0.5}, ' * 3
@@ -163,3 +168,43 @@ def test_a_view_of_a_database_is_never_asked(tmp_path):
         )
     artefacts, [problem] = read_folder(tmp_path)
     assert not artefacts and "database" in problem.what
+
+
+IMPOSSIBLE = ("-0.5", "1.5", "85", "1e308", "1e-320", "-3", "0", "2.5", "9" * 320)
+
+
+@pytest.mark.parametrize("value", IMPOSSIBLE)
+def test_numbers_that_no_score_or_count_can_be_are_shown_and_counted_in_nothing(tmp_path, value):
+    """As recall, precision, support, step and epoch: every reader of what was found goes through."""
+    row = f'"precision": {value}, "recall": {value}, "f1-score": 0.7, "support": %s'
+    for support in (value, "10"):
+        folder = tmp_path / support[:5]
+        folder.mkdir()
+        both = f'"a": {{{row % support}}}, "macro avg": {{{row % support}}}, "accuracy": 0.7'
+        (folder / "classification_report.json").write_text(f"{{{both}}}")
+        lines = "    a     {0}     {0}   0.70   {1}\n\n    accuracy     0.70   {1}\n"
+        head = "     precision    recall  f1-score   support\n\n"
+        (folder / "classification_report.txt").write_text(head + lines.format(value, support))
+        logged = f'{{"step": {value}, "epoch": {value}, "loss": {value}}}, {{"step": 3, "epoch": 1, "eval_loss": 1}}'
+        (folder / "trainer_state.json").write_text(f'{{"global_step": 3, "log_history": [{logged}]}}')
+        report = of_folder(folder)
+        assert len(report.runs) == 1
+        assert runs_report(report, report.runs, name="x", command="runs x")
+        assert json.loads(to_json(report.as_json()))
+        assert summary(list(report.runs), list(report.problems), list(report.findings))
+        for evaluation in evaluations(report.runs):
+            for row_ in class_table(evaluation).rows:
+                assert row_.recall.n >= 0 and (row_.recall.interval is None or 0 <= row_.recall.value <= 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read")
+def test_a_disk_that_fails_while_a_file_is_read_hides_no_other_file(tmp_path, monkeypatch):
+    (tmp_path / "a.json").write_bytes(GOOD)
+    (tmp_path / "trainer_state.json").write_bytes(GOOD)
+    opened = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, *rest: opened("/proc/self/mem" if "a.json" in str(path) else path, *rest)
+    )
+    artefacts, problems = read_folder(tmp_path)
+    assert [a.file for a in artefacts] == ["trainer_state.json"]
+    assert [p.file for p in problems] == ["a.json"]

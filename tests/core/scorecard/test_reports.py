@@ -189,12 +189,17 @@ def test_the_command_writes_all_and_exits_with_the_gate(folder, tmp_path, monkey
         (["{suite}", "--fail-exit-code", "5"], "but not 5"),
         (["{suite}", "--json", "{suite}"], "the output is the input file"),
         (["{suite}", "--html", "{suite}/../absent/out.html"], "absent"),
+        (["{suite}", "--json", "{suite}.out", "--csv", "{suite}.out"], "two outputs are one file"),
+        (["{suite}", "--json", "{suite}.out", "--junit", "{suite}.d/x.xml"], "does not exist"),
     ],
 )
-def test_the_command_says_what_is_wrong(folder, capsys, options, sentence):
+def test_the_command_says_what_is_wrong_before_it_works(folder, capsys, monkeypatch, options, sentence):
+    monkeypatch.setattr("refusal_core.scorecard.evaluate._Run._rows", lambda run: pytest.fail("it began"))
+    before = sorted(folder.iterdir())
     code = cli.main(["scorecard", *(option.format(suite=folder / "suite.yaml") for option in options)])
     error = capsys.readouterr().err
     assert code == 2 and sentence in error and error.count("\n") == 1
+    assert sorted(folder.iterdir()) == before
 
 
 def test_the_schema_and_a_draft_are_printed(folder, tmp_path, capsys):

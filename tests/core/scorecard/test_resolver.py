@@ -36,6 +36,8 @@ def test_a_command_starts_at_the_folder_of_the_suite(folder):
     assert value(resolver, str(folder / "outside" / "a.jsonl")).value == 1
     assert "there is no such file" in value(resolver, "b.jsonl").reason
     assert "it is a folder" in value(resolver, "../runs").reason
+    for impossible in ("x" * 5_000, "a/" * 5_000):
+        assert "there is no such file" in value(resolver, impossible).reason
 
 
 def test_a_page_stays_below_its_roots(folder):
@@ -64,3 +66,10 @@ def test_a_demo_loads_the_starter_only(folder):
             resolver.checkpoint(written)
     assert page(folder).checkpoint("hub:owner/name@v1") == "owner/name@v1"
     assert BesideSuite(folder).checkpoint("hub:owner/name") == "owner/name"
+
+
+def test_the_printed_line_turns_no_terminal_round(folder):
+    columns = '{id: "a\\x9b31m\\u202eb", predictions: a.jsonl}'
+    text = assertion("{type: metric, metric: accuracy, threshold: 0.5}", columns=columns)
+    found = run(read_suite(text.encode()), BesideSuite(folder / "root" / "suites"), cache=AnswerCache(None))
+    assert found.sentence.startswith("PASS: a 31m b (")

@@ -14,6 +14,7 @@ from refusal_core.labels import LABELS
 from refusal_core.limits import SUITE_BYTES
 from refusal_core.scorecard import read_suite, schema
 from refusal_core.scorecard.assertions import TYPES
+from refusal_core.scorecard.unfold import names_of
 from refusal_core.scorecard.yaml_in import read_yaml
 from tests.core.scorecard.cases import assertion
 
@@ -114,6 +115,12 @@ MISTAKES = [
     ("infinite", edited("0.5", ".inf"), "threshold is", "line 7"),
     ("more than a float holds", edited("0.5", "1e999"), 'threshold is "1e999"', "line 7"),
     ("a number of 400 digits", edited("0.5", "9" * 400), "a number was expected", "line 7"),
+    (
+        "too many classes",
+        edited("version: 1", f"version: 1\nlabels: {[str(i) for i in range(1_001)]}"),
+        "labels is a list",
+        "line 2",
+    ),
     ("an average as a class", edited("version: 1", "version: 1\nlabels: [a, macro avg]"), "cannot be called", "line 2"),
 ]
 
@@ -122,6 +129,15 @@ MISTAKES = [
 def test_mistakes_are_said_with_line_and_column(text, what, where):
     sentence = refusal(text)
     assert what in sentence and where in sentence, sentence
+
+
+def test_ten_thousand_rows_without_a_name_are_named_at_once():
+    row = "{type: metric, metric: accuracy, threshold: 0.5}"
+    suite = read_suite((assertion(row) + f"      - {row}\n" * 9_999).encode()).suite
+    begun = time.perf_counter()
+    names = names_of(suite.tests[0])
+    assert time.perf_counter() - begun < 1
+    assert names[:3] == ["metric", "metric-2", "metric-3"] and len(set(names)) == 10_000
 
 
 def test_words_stay_words():
