@@ -47,16 +47,22 @@ def overview() -> Callable[..., AppTest]:
     return opened
 
 
+def visit(app: AppTest, page: str, **params: str) -> AppTest:
+    """Go to a page, by a link when parameters are given."""
+    app.switch_page(page)
+    app.query_params.clear()
+    app.query_params.update(params)
+    app.run()
+    assert not app.exception
+    return app
+
+
 @pytest.fixture
 def playground(overview) -> Callable[..., AppTest]:
     """Opens the Playground by a link with `params`, or without any and with the option given of the picker chosen."""
 
     def opened(option: str = "folder:tiny-bert", **params: str) -> AppTest:
-        app = overview()
-        app.switch_page(PLAYGROUND)
-        app.query_params.clear()
-        app.query_params.update(params)
-        app.run()
+        app = visit(overview(), PLAYGROUND, **params)
         if not params:
             app.selectbox(key=state.CHECKPOINT).set_value(option)
             app.run()
@@ -64,6 +70,14 @@ def playground(overview) -> Callable[..., AppTest]:
         return app
 
     return opened
+
+
+@pytest.fixture
+def page(overview) -> Callable[..., AppTest]:
+    """Opens the Direction study, by a link when parameters are given."""
+    from tests.app.study_cases import STUDY, finish
+
+    return lambda **params: finish(visit(overview(), STUDY, **params))
 
 
 @pytest.fixture

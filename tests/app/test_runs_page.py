@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from refusal_core.cli import main
-from tests.app.conftest import PLAYGROUND, words
+from tests.app.conftest import PLAYGROUND, visit, words
 from tests.run_folders import make_run, write_state
 from ui import cache, runs, state
 from ui.runs_state import key
@@ -39,13 +39,7 @@ def opened(overview, data) -> Callable[..., AppTest]:
     """Opens the page, by a link when parameters are given."""
 
     def page(**params: str) -> AppTest:
-        app = overview()
-        app.switch_page(RUNS)
-        app.query_params.clear()
-        app.query_params.update({name.rstrip("_"): value for name, value in params.items()})
-        app.run()
-        assert not app.exception
-        return app
+        return visit(overview(), RUNS, **{name.rstrip("_"): value for name, value in params.items()})
 
     return page
 

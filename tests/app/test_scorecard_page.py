@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from refusal_core.cli import main
 from refusal_core.scorecard import evaluate
-from tests.app.conftest import words
+from tests.app.conftest import visit, words
 from tests.app.scorecard_cases import (
     BAD,
     HOSTILE,
@@ -48,12 +48,7 @@ def scorecard(overview, monkeypatch, tmp_path) -> Callable[..., AppTest]:
     monkeypatch.setattr(scorecards, "SAMPLES", tmp_path / "package" / "samples")
 
     def opened(**params: str) -> AppTest:
-        app = overview()
-        app.switch_page(PAGE)
-        app.query_params.clear()
-        app.query_params.update(params)
-        app.run()
-        return finish(app)
+        return finish(visit(overview(), PAGE, **params))
 
     return opened
 

@@ -14,7 +14,7 @@ from refusal_core.climb.demonstration import SIMULATED
 from refusal_core.climb.report import report_json
 from refusal_core.jobs import Job
 from refusal_core.metrics.intervals import Interval, Rate
-from tests.app.conftest import PLAYGROUND, words
+from tests.app.conftest import PLAYGROUND, visit, words
 from ui import cache, state
 from ui.search import PRESETS, to_params
 
@@ -26,13 +26,7 @@ def search(overview) -> Callable[..., AppTest]:
     """Opens the page, by a link when parameters are given."""
 
     def opened(**params: str) -> AppTest:
-        app = overview()
-        app.switch_page(SEARCH)
-        app.query_params.clear()
-        app.query_params.update(params)
-        app.run()
-        assert not app.exception
-        return app
+        return visit(overview(), SEARCH, **params)
 
     return opened
 

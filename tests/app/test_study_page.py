@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,11 +15,9 @@ from tests.activation_files import planted
 from tests.app.conftest import words
 from tests.app.study_cases import (
     SIZES,
-    STUDY,
     TEST,
     TRAIN,
     few,
-    finish,
     has_button,
     npz,
     press,
@@ -31,21 +28,6 @@ from tests.app.study_cases import (
     upload,
 )
 from ui import state, study_answer, study_beyond, study_view
-
-
-@pytest.fixture
-def page(overview) -> Callable[..., AppTest]:
-    """Opens the page, by a link when parameters are given."""
-
-    def opened(**params: str) -> AppTest:
-        app = overview()
-        app.switch_page(STUDY)
-        app.query_params.clear()
-        app.query_params.update(params)
-        app.run()
-        return finish(app)
-
-    return opened
 
 
 def shown(app: AppTest) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from refusal_core import limits
 from refusal_core.errors import Cancelled, WorkError
@@ -35,19 +33,6 @@ from ui import cache, state, studies, study_answer, study_view
 from ui.shelf import UNWATCHED_SECONDS
 from ui.studies import Shelf
 from ui.study_view import RUNNING, SHOWN
-
-
-@pytest.fixture
-def page(overview) -> Callable[..., AppTest]:
-    def opened(**params: str) -> AppTest:
-        app = overview()
-        app.switch_page(STUDY)
-        app.query_params.clear()
-        app.query_params.update(params)
-        app.run()
-        return finish(app)
-
-    return opened
 
 
 @pytest.fixture
