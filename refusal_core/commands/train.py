@@ -15,6 +15,7 @@ from refusal_core.training.data import GROUPED, SPLITS, Parts, TrainingData, rea
 from refusal_core.training.encoder import ENCODER_NAME, encoder_folder
 from refusal_core.training.recipe import train
 from refusal_core.training.settings import Settings, option_of
+from refusal_core.training.workplace import refuse_occupied
 
 NAME = "train"
 HELP = "fine-tune a classifier on labelled exchanges"
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     settings = Settings(**{each.name: getattr(args, each.name) for each in fields(Settings)})
     settings.check()
+    refuse_occupied(args.output, resume=args.resume)
     parts = _parts(args, settings.seed)
     for name, part in (("training", parts.train), ("validation", parts.validation), ("test", parts.test)):
         left_out = ", ".join(f"{n:,} {reason}" for reason, n in part.left_out.items())

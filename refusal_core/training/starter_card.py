@@ -147,7 +147,7 @@ def _right_of(matrix: list[list[int]]) -> tuple[Rate]:
 
 def _calibration_section(n: Numbers, figures: dict[str, Any]) -> str:
     c = n.calibration
-    bins = ((f"{b.low:.2f} to {b.high:.2f}", b.n, f"{b.confidence:.3f}", b.right) for b in c.bins if b.n)
+    bins = ((f"{b.low:.3f} to {b.high:.3f}", b.n, f"{b.confidence:.3f}", b.right) for b in c.bins if b.n)
     return "\n\n".join(
         [
             "## Calibration",
@@ -181,7 +181,8 @@ def _cases_section(n: Numbers, figures: dict[str, Any], rows: Sequence[Row]) -> 
             "## Cases of the kinds that users report",
             "Short public complaints about refusal detectors (figures only), and cases of the same kinds written "
             "for this "
-            "project (`refusal_core/training/cases.jsonl`). Neither was trained on.",
+            "project (`refusal_core/training/cases.jsonl`). Neither was trained on; how many public ones are right was "
+            "looked at when trainings were compared.",
             f"Public cases: {count(n.complaints)} right, the phrase matcher {count(n.complaints_matcher)}. Our own: "
             f"{count(n.cases.accuracy)}" + (f"; wrong: {wrong}." if wrong else "."),
             table(("kind", "public", "phrase matcher", "our own"), ((kind, *each) for kind, each in cells.items())),

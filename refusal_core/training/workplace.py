@@ -12,6 +12,20 @@ from refusal_core.errors import InputError
 UNFINISHED = "unfinished.json"
 
 
+def refuse_occupied(folder: Path, *, resume: bool) -> None:
+    """Raise InputError when no training can begin in `folder`, nor go on there."""
+    where, unfinished = str(folder), (folder / UNFINISHED).is_file()
+    if folder.is_file():
+        raise InputError("this is a file", where=where, fix="name a new folder")
+    if unfinished and not resume:
+        fix = "add --resume to go on with it, or delete the folder"
+        raise InputError("an unfinished training lies there", where=where, fix=fix)
+    if not unfinished and folder.exists() and any(folder.iterdir()):
+        finished = resume and (folder / "config.json").is_file()
+        what = "the training there is finished" if finished else "the folder is not empty"
+        raise InputError(what, where=where, fix="delete it, or name a new one")
+
+
 class Workplace:
     """`folder` while a training fills it. `unfinished.json` holds what decides the training until its last file is
     in place, so that another training never goes on there."""
@@ -24,24 +38,15 @@ class Workplace:
 
     def open(self, *, resume: bool) -> None:
         """Make the folder, or check that the unfinished training there is this one. Raises InputError otherwise."""
-        where = str(self.folder)
-        if self.folder.is_file():
-            raise InputError("this is a file", where=where, fix="name a new folder")
+        refuse_occupied(self.folder, resume=resume)
         if self._note.is_file():
-            if not resume:
-                fix = "add --resume to go on with it, or delete the folder"
-                raise InputError("an unfinished training lies there", where=where, fix=fix)
             if other := self._other_settings():
                 raise InputError(
                     f"the unfinished training there was begun with another {other}",
-                    where=where,
+                    where=str(self.folder),
                     fix="repeat its command with --resume, or delete the folder",
                 )
             return
-        if self.folder.exists() and any(self.folder.iterdir()):
-            finished = resume and (self.folder / "config.json").is_file()
-            what = "the training there is finished" if finished else "the folder is not empty"
-            raise InputError(what, where=where, fix="delete it, or name a new one")
         self._created = not self.folder.exists()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._note.write_text(json.dumps(self._decisive, indent=2) + "\n", encoding="utf-8")
