@@ -189,7 +189,8 @@ def _jackknife(units: Units, statistic: Statistic) -> tuple[float, bool]:
     And whether there is any spread.
     """
     left_out, stratum, times = _deletions(units)
-    values = statistic(units.count - left_out)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a stratum of one item leaves nothing
+        values = statistic(units.count - left_out)
     second = third = 0.0
     for h in np.unique(stratum):
         at = (stratum == h) & (times > 0) & np.isfinite(values)

@@ -59,14 +59,14 @@ class Predictions:
         found = tuple(dict.fromkeys(self.splits))
         if "test" in found:
             return "test"
-        if len(found) == 1:
-            return found[0]
+        if len(found) <= 1:
+            return found[0] if found else ""
         shown = ", ".join(f'"{name}"' for name in found[:8])
         raise InputError(f"it holds several splits: {shown}", where=self.file, fix="name the one that is meant")
 
     def rows(self, split: str | None = None, variant: str | None = None) -> NDArray[np.int64]:
         """Places of the rows of a split (None: `main_split`) and a variant (None: the rows that are as they were)."""
-        wanted = (self.main_split if len(self) else "") if split is None else split
+        wanted = self.main_split if split is None else split
         pairs = enumerate(zip(self.splits, self.variants, strict=True))
         return np.array([row for row, (s, v) in pairs if s == wanted and v == (variant or "")], dtype=np.int64)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -73,8 +74,8 @@ class AnswerCache:
         for part in _parts(list(keys)):
             marks = ",".join("?" * len(part))
             for key, value in self._all(f"SELECT key, value FROM answers WHERE key IN ({marks})", part):
-                label, probabilities, error = json.loads(value)
-                found[keys[key]] = Answer(label, tuple(probabilities) if probabilities else None, error)
+                if (answer := _answer(value)) is not None:
+                    found[keys[key]] = answer
         self._touch([key for key, text in keys.items() if text in found])
         return found
 
@@ -95,10 +96,10 @@ class AnswerCache:
     def labels(self, checkpoint: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """Classes and notes of a checkpoint that has answered before, so that it need not be loaded to know them."""
         rows = self._all("SELECT value FROM checkpoints WHERE key = ?", [_key(checkpoint, b"")])
-        if not rows:
+        read = _list(rows[0][0], 2) if rows else None
+        if read is None or not all(isinstance(part, list) and _are(str, part) for part in read):
             return None
-        labels, notes = json.loads(rows[0][0])
-        return tuple(labels), tuple(notes)
+        return tuple(read[0]), tuple(read[1])
 
     def put_labels(self, checkpoint: str, labels: Sequence[str], notes: Sequence[str]) -> None:
         with self._writing() as connection:
@@ -162,6 +163,32 @@ def _tolerant(cache: AnswerCache) -> Iterator[None]:
 
 def _key(checkpoint: str, text: bytes) -> bytes:
     return hashlib.sha256(f"{FORMAT}\n{checkpoint}\n".encode() + text).digest()
+
+
+def _answer(value: object) -> Answer | None:
+    """The answer of a row; None for what is none of ours, which is then asked again."""
+    read = _list(value, 3)
+    if read is None:
+        return None
+    label, probabilities, error = read
+    numbers = [] if probabilities is None else probabilities
+    if not isinstance(numbers, list) or not all(isinstance(p, int | float) and math.isfinite(p) for p in numbers):
+        return None
+    if not _are(str | None, (label, error)) or (label is None and error is None):
+        return None
+    return Answer(label, tuple(numbers) or None, error)
+
+
+def _list(value: object, length: int) -> list | None:
+    try:
+        read = json.loads(value)
+    except (TypeError, ValueError):
+        return None
+    return read if isinstance(read, list) and len(read) == length else None
+
+
+def _are(kind: type, values: Iterable[object]) -> bool:
+    return all(isinstance(value, kind) for value in values)
 
 
 def _parts(keys: Sequence[bytes]) -> Iterable[Sequence[bytes]]:

@@ -198,8 +198,11 @@ def _without_spread(items: Items, measure: Measure, value: float, level: float) 
     return Interval(float(np.average(lows, weights=weights)), 1.0, level, "wilson of each class, averaged")
 
 
-def _of_clusters(items: Items, value: float, level: float) -> Interval:
+def _of_clusters(items: Items, value: float, level: float) -> Interval | None:
+    """None without a cluster: the value is zero_division's."""
     clusters = len(np.unique(items.groups))
+    if not clusters:
+        return None
     found = wilson(clusters if value else 0, clusters, level)
     return replace(found, method="wilson of clusters")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -198,3 +199,20 @@ tests: [{id: t, assert: [{type: invariance, perturbation: [markdown, lower_case,
     moved = [len(PERTURBATIONS["preamble"].apply(t)) % 5 != len(t) % 5 for t in texts]
     assert found["preamble"].value == sum(moved) / 60
     assert sum(Stub.asked) == 2 * 60
+
+
+@pytest.mark.parametrize("value", [None, b"\xff", "{", "null", "[1]", '["x", "y", 3]', '[["a"], [NaN], null]'])
+def test_a_row_that_is_none_of_ours_is_asked_again(tmp_path, value):
+    path = tmp_path / "cache.sqlite"
+    cache = AnswerCache(path)
+    cache.put("checkpoint", {b"text": Answer("compliant", (1.0,))})
+    cache.put_labels("checkpoint", ["compliant"], [])
+    assert cache.get("checkpoint", [b"text"]) and cache.labels("checkpoint")
+    cache.close()
+    with sqlite3.connect(path) as connection:
+        for table in ("answers", "checkpoints"):
+            connection.execute(f"UPDATE {table} SET value = ?", [value])
+    connection.close()
+    cache = AnswerCache(path)
+    assert cache.get("checkpoint", [b"text"]) == {} and cache.labels("checkpoint") is None
+    cache.close()

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, matthews_corrcoef, recall_score
 
+from refusal_core.errors import InputError
 from refusal_core.labels import LABELS
 from refusal_core.metrics.intervals import wilson
 from refusal_core.scorecard import Row
+from refusal_core.scorecard.draft import draft
 from tests.core.scorecard.cases import assertion, flipped, noisy, only, score, write_jsonl, write_predictions
 
 FOUR = ("zero", "one", "two", "three")
@@ -115,6 +117,15 @@ class TestUndefined:
         precision = self.rows(folder, "precision", "0")["three"]
         assert (precision.verdict, precision.value) == ("fail", 0.0)
         assert self.rows(folder, "precision", "1")["three"].verdict == "pass"
+
+    @pytest.mark.parametrize("rule", ["undefined", "0", "1"])
+    @pytest.mark.parametrize("metric", ["precision", "recall"])
+    def test_conversations_make_no_difference(self, folder, metric, rule):
+        alone = {label: row.verdict for label, row in self.rows(folder, metric, rule).items()}
+        write_predictions(folder / "a.jsonl", [0, 1, 0, 3], [0, 1, 2, 2], labels=FOUR, group=["g", "g", "h", "i"])
+        grouped = self.rows(folder, metric, rule)
+        undefined = [label for label, row in grouped.items() if not row.n]
+        assert undefined and {label: grouped[label].verdict for label in undefined}.items() <= alone.items()
 
     def test_the_macro_average_under_each_rule(self, folder):
         for rule, division in (("undefined", np.nan), ("0", 0), ("1", 1)):
@@ -299,3 +310,15 @@ def test_not_turns_a_verdict_round_and_leaves_doubt(tmp_path):
         for t in (0.5, 0.8, 0.95)
     }
     assert found == {0.5: "fail", 0.8: "inconclusive", 0.95: "pass"}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_hardly_any_rows_are_a_row_that_says_so(tmp_path, n):
+    write_predictions(tmp_path / "a.jsonl", [0, 1][:n], [0, 1][:n], sure=0.6)
+    for metric in ("brier", "log_loss", "accuracy"):
+        row = only(score(tmp_path, assertion(f"{{type: metric, metric: {metric}, threshold: 0.5}}")))
+        assert row.verdict in ("inconclusive", "not run", "error")
+    if not n:
+        with pytest.raises(InputError, match="no row with an answer"):
+            draft(tmp_path / "a.jsonl")
