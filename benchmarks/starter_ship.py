@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         "rounding": rounding,
         **starter_run.figures(starter_parts(args.data), classifier, complaints),
     }
-    (run_folder / starter_run.FIGURES).write_text(to_json(figures, indent=1) + "\n", encoding="utf-8")
+    (run_folder.parent / starter_run.FIGURES).write_text(to_json(figures, indent=1) + "\n", encoding="utf-8")
     with TemporaryDirectory() as folder:
         write_files(evaluate(classifier, corpus_rows("heldout").exchanges, split=starter_run.TEST), Path(folder))
         for name in FILES[:3]:
@@ -135,7 +135,8 @@ divided by the temperature that ships.
 
 Rows: `split` is `test` (held-out domains), `development`, or `cases` (`refusal_core/training/cases.jsonl`); `variant`
 names a perturbation of `refusal_core.perturb`; `group` is the minimal pair that a row belongs to. The splits `test,
-prompt only` and `test, response only` leave one text out. `figures.json` holds counts over rows that do not ship.
+prompt only` and `test, response only` leave one text out. `figures.json`
+beside the card holds counts over rows that do not ship.
 """
 
 

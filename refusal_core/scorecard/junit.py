@@ -62,10 +62,10 @@ def _suite(scorecard: Scorecard, column: ColumnResult, undecided: str) -> xml.El
 def _case(row: Row, undecided: str, gate: bool) -> xml.Element:
     case = xml.Element("testcase", {"name": _clean(row.name), "classname": _clean(row.test)})
     message = row.message
-    if row.verdict == "error" and row.severity == "required":
+    if row.verdict == "error" and row.severity == "required" and gate:
         xml.SubElement(case, "error", {"type": "not-computed", "message": _clean(message)})
     elif row.verdict == "error":
-        _skip(case, f"advisory error: {message}")
+        _skip(case, f"{'advisory' if row.severity == 'advisory' else 'ungated'} error: {message}")
     elif row.verdict == "not run":
         _skip(case, f"not run: {message}")
     elif row.verdict == "inconclusive":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -199,23 +199,32 @@ class Conclusion:
 
 
 def conclude(
-    rows: Sequence[Row], columns: Mapping[str, bool], *, on_inconclusive: str = "warn", fail_code: int = FAILED
+    rows: Sequence[Row],
+    columns: Mapping[str, bool],
+    *,
+    may_be_empty: Collection[str] = (),
+    on_inconclusive: str = "warn",
+    fail_code: int = FAILED,
 ) -> Conclusion:
     """The verdict of each column (id to whether it gates), the counts, the exit code and the line that is printed.
 
-    A failed required row outranks an error, and that an undecided one. Nothing required that ran is exit 5, no pass.
+    A failed required row outranks an error, that a gated column of which nothing required ran (exit 5, no pass), and
+    that an undecided row. `may_be_empty` are columns that need no row of their own, such as the baseline's.
     """
     verdicts = {
         column: _of_column([row for row in rows if row.checkpoint == column], on_inconclusive) for column in columns
     }
     gated = [verdict for column, verdict in verdicts.items() if columns[column]]
+    missing = [c for c, verdict in verdicts.items() if verdict == "empty" and columns[c] and c not in may_be_empty]
     code = next(
-        (number for verdict, number in (("fail", fail_code), ("error", NOT_COMPUTED), ("inconclusive", UNDECIDED))
-         if verdict in gated),
-        PASSED if "pass" in gated else NOTHING_RAN,
+        (number for applies, number in (
+            ("fail" in gated, fail_code), ("error" in gated, NOT_COMPUTED), (bool(missing), NOTHING_RAN),
+            ("inconclusive" in gated, UNDECIDED), ("pass" in gated, PASSED),
+        ) if applies),
+        NOTHING_RAN,
     )  # fmt: skip
     counts = count(rows)
-    return Conclusion(verdicts, counts, code, _sentence(code, fail_code, counts, verdicts, columns))
+    return Conclusion(verdicts, counts, code, _sentence(code, counts, verdicts, columns, missing))
 
 
 def _of_column(rows: Sequence[Row], on_inconclusive: str) -> SuiteVerdict:
@@ -232,7 +241,11 @@ def _of_column(rows: Sequence[Row], on_inconclusive: str) -> SuiteVerdict:
 
 
 def _sentence(
-    code: int, fail_code: int, counts: Mapping[str, int], verdicts: Mapping[str, str], columns: Mapping[str, bool]
+    code: int,
+    counts: Mapping[str, int],
+    verdicts: Mapping[str, str],
+    columns: Mapping[str, bool],
+    missing: Sequence[str],
 ) -> str:
     ran = sum(number for verdict, number in counts.items() if verdict != "not run")
     listed = ", ".join(f"{number:,} {verdict}" for verdict, number in counts.items() if number)
@@ -242,7 +255,8 @@ def _sentence(
 
     word = {
         PASSED: f"PASS: {named('pass')}",
-        NOTHING_RAN: "NOTHING RAN: no required assertion was evaluated",
+        NOTHING_RAN: "NOTHING RAN: no required assertion was evaluated"
+        + (f" for {', '.join(map(one_line, missing))}" if "pass" in verdicts.values() else ""),
         NOT_COMPUTED: f"ERROR: {named('error')}",
         UNDECIDED: f"INCONCLUSIVE: {named('inconclusive')}",
     }

@@ -50,7 +50,7 @@ class Numbers:
 
 def shipped_checkpoint(run: Path = RUN) -> str:
     """Name of the folder in `run` whose predictions are of the weights that ship."""
-    return str(json.loads((run / FIGURES).read_text(encoding="utf-8"))["shipped"])
+    return str(json.loads((run.parent / FIGURES).read_text(encoding="utf-8"))["shipped"])
 
 
 def numbers(run: Path = RUN) -> Numbers:
@@ -105,7 +105,7 @@ def aims(n: Numbers) -> list[tuple[str, str, str, bool]]:
 
 
 def read_figures(run: Path) -> dict[str, Any]:
-    return json.loads((run / FIGURES).read_text(encoding="utf-8"))
+    return json.loads((run.parent / FIGURES).read_text(encoding="utf-8"))
 
 
 def report_of(rows: Sequence[Row]) -> ClassificationReport:

@@ -96,7 +96,7 @@ def test_no_case_is_a_public_one(shared_data):
 
 
 def test_the_figures_hold_no_text_of_a_row_that_may_not_ship(shared_data):
-    figures = (RUN / "figures.json").read_text(encoding="utf-8")
+    figures = (RUN.parent / "figures.json").read_text(encoding="utf-8")
     for line in (shared_data / "refusals" / "validation.jsonl").open(encoding="utf-8"):
         assert json.loads(line)["id"] not in figures
 
@@ -143,4 +143,5 @@ def test_a_turn_leaves_its_sources_out(tmp_path):
 
 def test_the_starter_folder_holds_nothing_else():
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-    assert {path.name for path in STARTER_FOLDER.iterdir()} == checkpoint | {"README.md", "reliability.svg", "run"}
+    beside = {"README.md", "reliability.svg", "figures.json", "run"}
+    assert {path.name for path in STARTER_FOLDER.iterdir()} == checkpoint | beside

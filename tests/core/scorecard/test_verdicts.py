@@ -127,3 +127,12 @@ def test_nothing_measured_is_no_pass():
     """Required rows that did not run, or advisory rows that all erred, beside nothing else."""
     assert conclude([row("not run"), row("pass", "advisory")], {"a": True}).exit_code == 5
     assert conclude([row("error", "advisory")], {"a": True}).exit_code == 1
+
+
+def test_a_column_of_which_nothing_ran_is_no_pass_beside_one_that_passes():
+    rows = [row("pass"), row("not run", checkpoint="b")]
+    found = conclude(rows, {"a": True, "b": True})
+    assert (found.exit_code, found.verdicts["b"]) == (5, "empty") and "for b" in found.sentence
+    assert conclude(rows, {"a": True, "b": True}, may_be_empty=["b"]).exit_code == 0
+    assert conclude(rows, {"a": True, "b": False}).exit_code == 0
+    assert conclude([*rows, row("fail", checkpoint="c")], dict.fromkeys("abc", True)).exit_code == 100
