@@ -47,8 +47,12 @@ def main() -> int:
             set_up(venv, python, what, args.torch_index_url)
     except subprocess.CalledProcessError as problem:
         return fail(f"The set-up stopped at: {' '.join(map(str, problem.cmd))}; its message stands above.")
+    command = [str(python), "-m", *command, *words]
+    if os.name != "nt":  # in the place of this process, so that whoever stops it stops what it started
+        os.chdir(HERE)
+        os.execv(python, command)
     try:
-        return subprocess.call([str(python), "-m", *command, *words], cwd=HERE)
+        return subprocess.call(command, cwd=HERE)
     except KeyboardInterrupt:
         return 130
 

@@ -91,7 +91,8 @@ def _curve(curve: Curve) -> str:
     last = _value(float(current.values[-1])) if len(current) else "none"
     broken = f", {odd:,} not finite" if odd else ""
     replaced = f", {len(curve) - len(current):,} replaced" if len(curve) > len(current) else ""
-    return f"{curve.key}: {len(current):,} values{where}, last {last}{broken}{replaced}"
+    values = "1 value" if len(current) == 1 else f"{len(current):,} values"
+    return f"{curve.key}: {values}{where}, last {last}{broken}{replaced}"
 
 
 def _table(table: Table) -> str:

@@ -49,6 +49,16 @@ def is_wandb(value: Mapping[str, object]) -> bool:
     return "_wandb" in value or {"_runtime", "_step"} <= value.keys()
 
 
+def is_vocabulary(value: Mapping[str, object]) -> bool:
+    """Whether it is a tokenizer's: "precision", "recall" and "f1" are tokens with a number in it, too."""
+    model = value.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else value
+    numbers = vocabulary.values() if isinstance(vocabulary, Mapping) else ()
+    return isinstance(vocabulary, list) or (
+        len(numbers) > _MOST_RESULTS and all(isinstance(one, int) for one in numbers)
+    )
+
+
 def read_flat(value: dict[str, object], file: str) -> tuple[list[Artefact], list[Problem]]:
     """The numbers at the top as scores; matrices, reports and deeper numbers as tables.
 
@@ -127,6 +137,8 @@ def _nested(value: Mapping, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
     """Every object and list below the top, an outer one before what is in it; not into tables."""
     for key, inner in value.items():
         here = (*path, str(key))
+        if isinstance(inner, Mapping) and {"low", "high", "level"} <= inner.keys():  # an interval of our own files
+            continue
         if isinstance(inner, Mapping | list) and inner:
             yield here, inner
             is_table = report_data.is_report(inner) or isinstance(inner, list) or _matrix(inner, "", "") is not None

@@ -128,6 +128,8 @@ def _whole(text: str, file: str, job: Job | None) -> Found:
 
 def of_object(value: dict, file: str) -> Found:
     """The artefacts of a JSON object that is no trainer state."""
+    if flat.is_vocabulary(value):
+        raise NotOurs("the vocabulary of a tokenizer")
     if (results := evaluations.read_evaluation(value, file)) is not None:
         return [_table(results, file, f"{results.tool} results")], []
     if report_data.is_report(value):

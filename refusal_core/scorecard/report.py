@@ -115,7 +115,8 @@ def _details(scorecard: Scorecard, width: int) -> str:
         lines += _paragraphs(groups[:most], width)
         if len(groups) > most:
             more = sum(map(len, groups[most:]))
-            lines.append(f"  and {more:,} more {groups[0][0].verdict} rows; --json or --html has all")
+            rows = "row" if more == 1 else "rows"
+            lines.append(f"  and {more:,} more {groups[0][0].verdict} {rows}; --json or --html has all")
     for column in scorecard.checkpoints:
         lines += [one_line(f"{column.id}: {note}") for note in column.notes]
     return "\n".join([*lines, *map(one_line, scorecard.notes), *assumptions(scorecard)])

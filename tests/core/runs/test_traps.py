@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from pathlib import Path
@@ -203,3 +204,16 @@ def test_a_folder_that_is_being_written_has_another_fingerprint(tmp_path):
     assert fingerprint(tmp_path) == before
     shutil.copy(FILES / "state_crlf_bom.json", tmp_path / "trainer_state.json")
     assert fingerprint(tmp_path) != before
+
+
+def test_a_tokenizer_is_no_report_and_an_interval_no_result():
+    """A vocabulary has tokens such as "precision" and "f1", each with a number."""
+    words = {f"token{i}": i for i in range(6_000)} | {"precision": 11718, "recall": 9131, "f1": 20069, "support": 2490}
+    named = {"tokenizer.json": {"version": "1.0", "model": {"type": "WordPiece", "vocab": words}}, "vocab.json": words}
+    artefacts, problems = read_files([(name, json.dumps(value).encode()) for name, value in named.items()])
+    assert not artefacts and [p.file for p in problems] == list(named) and not any(p.ours for p in problems)
+
+    interval = {"low": 0.5, "high": 0.7, "level": 0.95, "method": "wilson"}
+    own = {"split": "test", "eval_accuracy": 0.6, "eval_accuracy_interval": interval}
+    [scores], problems = read_files([("eval_results.json", json.dumps(own).encode())])
+    assert scores.kind == "scores" and not problems
