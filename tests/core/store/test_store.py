@@ -15,7 +15,7 @@ from refusal_core.errors import InputError
 from refusal_core.exchange_files import read_exchanges
 from refusal_core.labels import LABELS
 from refusal_core.store import Feedback, Store
-from refusal_core.training.recipe import read_training_data
+from refusal_core.training.data import read_training_data
 
 PROBABILITIES = {"compliant": 0.1, "full_refusal": 0.7, "partial_refusal": 0.2}
 
