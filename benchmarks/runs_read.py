@@ -1,7 +1,8 @@
 """How long a training folder takes to read: python benchmarks/runs_read.py [--rows N] [--files N]
 
-Prints ratios measured in one run: the time from a trainer state to its curves over that of `json.load` alone, the peak
-memory of reading over the size of the file, and the time for a folder of many small files.
+Prints ratios measured in one run: the time from a trainer state to its curves, and to the figures that the page opens
+with, over that of `json.load` alone, the peak memory over the size of the file, what the largest figure sends to the
+browser, and the time for a folder of many small files.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ def write_state(path: Path, rows: int) -> None:
         file.write('  ],\n  "max_steps": 1000000\n}\n')
 
 
-def child(code: str, *arguments: str) -> tuple[float, int]:
-    """Seconds and bytes of peak memory beyond the imports, of `code` in a process of its own."""
+def child(code: str, *arguments: str) -> tuple[float, int, int]:
+    """Seconds, bytes of peak memory beyond the imports, and what `work` returns, of `code` in a process of its own."""
     wrapped = f"""
 import resource, sys, time
 sys.path.insert(0, {str(REPOSITORY)!r})
 {code}
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 begun = time.perf_counter()
-work(*sys.argv[1:])
+found = work(*sys.argv[1:])
 seconds = time.perf_counter() - begun
-print(seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(seconds, found or 0, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
     done = subprocess.run([sys.executable, "-c", wrapped, *arguments], capture_output=True, text=True, check=True)
-    seconds, memory = done.stdout.split()
-    return float(seconds), int(memory)
+    seconds, found, memory = done.stdout.split()
+    return float(seconds), int(memory), int(found)
 
 
 JSON_ALONE = """
@@ -65,6 +66,18 @@ from refusal_core.runs.read import read
 def work(path):
     [state] = read(path)
     assert state.curves
+"""
+DRAW = """
+import numpy
+from refusal_core.runs.discover import discover
+from refusal_core.runs.view import draw, first_panels, panels
+from refusal_core.plots.runs import curves
+import plotly.graph_objects
+def work(path):
+    runs, _ = discover(path)
+    figures = [curves(draw(runs, panel))[0] for panel in first_panels(panels(runs))]
+    assert len(figures) > 1
+    return max(len(figure.to_json()) for figure in figures)
 """
 FOLDER = """
 import numpy
@@ -90,8 +103,11 @@ def main() -> None:
         ours = min(child(READ, str(state)) for _ in range(args.repeats))
         print(f"  json.load alone  {alone[0]:6.2f} s, peak {alone[1] / size:.2f} times the file")
         print(f"  to curves        {ours[0]:6.2f} s, peak {ours[1] / size:.2f} times the file")
-        print(f"  time ratio {ours[0] / alone[0]:.2f} (aim: at most 3)")
-        print(f"  memory ratio {ours[1] / size:.2f} (aim: at most 6)")
+        drawn = min(child(DRAW, folder) for _ in range(args.repeats))
+        print(f"  to figures       {drawn[0]:6.2f} s, peak {drawn[1] / size:.2f} times the file")
+        print(f"  time ratio to curves {ours[0] / alone[0]:.2f}, to figures {drawn[0] / alone[0]:.2f} (aim: at most 3)")
+        print(f"  memory ratio {max(ours[1], drawn[1]) / size:.2f} (aim: at most 6)")
+        print(f"  largest figure {drawn[2] / 1e6:.2f} MB (aim: at most 2)")
     with tempfile.TemporaryDirectory() as folder:
         for number in range(args.files // 4):
             run = Path(folder) / f"run-{number % 500}" / f"checkpoint-{number}"
@@ -100,7 +116,7 @@ def main() -> None:
             (run / "eval_results.json").write_text('{"eval_loss": 0.5, "eval_accuracy": 0.75, "epoch": 1.0}')
             (run / "config.json").write_text('{"id2label": {"0": "a", "1": "b"}, "model_type": "bert"}')
             (run / "model.safetensors").write_bytes(b"\x40\0\0\0\0\0\0\0" + b'{"__metadata__":{}}' + b" " * 200)
-        seconds, memory = child(FOLDER, folder)
+        seconds, memory, _ = child(FOLDER, folder)
         print(
             f"{args.files:,} files: {seconds:.2f} s, {seconds / args.files * 1e3:.2f} ms a file, {memory / 1e6:.0f} MB"
         )
