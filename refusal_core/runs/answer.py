@@ -68,7 +68,7 @@ def answer(run: Run, *, seed: int = 0) -> Answer:
     ties = [name for name in best.ties if name not in alike]
     if ties:
         text += f"; {_list(ties)} {'has' if len(ties) == 1 else 'have'} the same value"
-    if unknown and own is not None and not alike and not differences:
+    if unknown and not alike and not differences:
         text += "; no predictions or matrices say how sure that is"
     return Answer(text + ".", best, tuple(alike), tuple(differences))
 
