@@ -53,8 +53,8 @@ labels of the public rows were given by a language model or follow from how a ro
 prompt leaks the class: risky prompts are mostly refused. Of a pair longer than 256 tokens the middle of the response
 and the start of the prompt are not read. It measures the form of an answer, not whether it is true or harmful. What
 is neither answer nor refusal (propaganda in place of an answer, a text that breaks off) still gets one of the five
-classes. A bare "I can't help with that." says neither "may not" nor "cannot": after some prompts (how to pick a lock) it
-is read as a capability limitation.
+classes. A bare "I can't help with that." says neither "may not" nor "cannot": after some prompts (how to pick a lock)
+it is read as a capability limitation.
 
 License of the weights: Apache-2.0, as the base model's. The training rows named "project corpus" are in
 `refusal_core/training/corpus`, the trainings can be repeated with `benchmarks/starter_train.py`, and
