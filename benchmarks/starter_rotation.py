@@ -20,9 +20,8 @@ from refusal_core.training.data import read_training_data
 from refusal_core.training.encoder import encoder_folder
 from refusal_core.training.rotation import GROUPS, Trial, turn
 from refusal_core.training.settings import Settings
+from refusal_core.training.starter import corpus_rows, public_rows
 
-CORPUS = Path(__file__).resolve().parents[1] / "refusal_core" / "training" / "corpus"
-NOT_ENGLISH = [("category", f"{code}/") for code in ("ko", "zh", "fi")]
 SHORT = Settings(max_length=128, average_share=0.25, freeze_embeddings=True, bfloat16=True)
 BASE = Trial("base", SHORT, corpus_times=2, source_cap=80)
 TRIALS = {
@@ -35,6 +34,7 @@ TRIALS = {
         replace(BASE, name="smoothing 0.1", settings=replace(SHORT, label_smoothing=0.1)),
         replace(BASE, name="embeddings trained", settings=replace(SHORT, freeze_embeddings=False)),
         replace(BASE, name="no class weights", settings=replace(SHORT, weight_power=0.0)),
+        replace(BASE, name="full class weights", settings=replace(SHORT, weight_power=1.0)),
         replace(BASE, name="256 tokens", settings=replace(SHORT, max_length=256)),
         replace(BASE, name="corpus four times", corpus_times=4),
         replace(BASE, name="corpus once", corpus_times=1),
@@ -59,7 +59,9 @@ def main() -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    public, corpus, development, composites = rows(args.data)
+    public = public_rows(args.data, "train").exchanges
+    corpus, development = corpus_rows("train").exchanges, corpus_rows("development").exchanges
+    composites = read_training_data([args.data / "train_composites.jsonl"]).exchanges
     for seed in args.seeds:
         for group in args.group:
             for name in args.trial:
@@ -70,23 +72,6 @@ def run(args: argparse.Namespace) -> None:
                 result = turn(trial, group, public, corpus, development, encoder_folder(), composites)
                 with args.journal.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(result) + "\n")
-
-
-def rows(data: Path):
-    """Public rows of commercial licences in English, the corpus's training and development rows, the composites."""
-    domains = json.loads((CORPUS / "domains.json").read_text(encoding="utf-8"))
-    files = {
-        split: [
-            CORPUS / ("exemplars.jsonl" if name == "museum-library" else f"{name}.jsonl")
-            for name, each in domains.items()
-            if each["split"] == split
-        ]
-        for split in ("train", "development")
-    }
-    public = read_training_data([data / "train.jsonl", data / "train_more.jsonl"], without=NOT_ENGLISH)
-    composites = read_training_data([data / "train_composites.jsonl"])
-    corpus, development = (read_training_data(files[split]) for split in ("train", "development"))
-    return public.exchanges, corpus.exchanges, development.exchanges, composites.exchanges
 
 
 def read(journal: Path) -> list[dict]:
