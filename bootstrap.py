@@ -92,9 +92,7 @@ def stamp_of(venv, what) -> Path:
 
 
 def state_of_project() -> str:
-    return hashlib.sha256(
-        (HERE / "requirements.txt").read_bytes() + (HERE / "pyproject.toml").read_bytes()
-    ).hexdigest()
+    return hashlib.sha256((HERE / "requirements.txt").read_bytes() + (HERE / "pyproject.toml").read_bytes()).hexdigest()
 
 
 def content_of(path):

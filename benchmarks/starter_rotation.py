@@ -38,6 +38,7 @@ TRIALS = {
         replace(BASE, name="256 tokens", settings=replace(SHORT, max_length=256)),
         replace(BASE, name="corpus four times", corpus_times=4),
         replace(BASE, name="corpus once", corpus_times=1),
+        replace(BASE, name="varied copies", vary_copies=True),
         replace(BASE, name="public rows not capped", source_cap=0),
         replace(BASE, name="composites", composites=True),
     )

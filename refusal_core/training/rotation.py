@@ -26,6 +26,7 @@ from refusal_core.training.averaging import WeightMean
 from refusal_core.training.data import TrainingData
 from refusal_core.training.settings import Settings
 from refusal_core.training.trainer import features, logits_of, set_up, watcher
+from refusal_core.training.variation import varied
 
 # Sources by kind: chat models of 2023 with human labels, and typed tool answers; refusals of models of 2024 and 2025;
 # questions back, retrieval and contrast pairs.
@@ -55,13 +56,15 @@ _SEED = 0  # of the choice of rows, the same for every trial
 @dataclass(frozen=True)
 class Trial:
     """One way to train. `source_cap` is the most rows of a source and class (0: all), `corpus_times` how often the
-    project's own rows are given, `composites` whether the artificial two-part rows are."""
+    project's own rows are given, `composites` whether the artificial two-part rows are, `vary_copies` whether all but
+    the first copy of a project's row are changed in form."""
 
     name: str
     settings: Settings
     corpus_times: int = 2
     source_cap: int = 0
     composites: bool = False
+    vary_copies: bool = False
 
 
 def source_of(exchange: Exchange) -> str:
@@ -84,7 +87,10 @@ def training_rows(
 ) -> TrainingData:
     """The rows that `trial` trains on: public ones capped, the corpus as often as it says."""
     rows = [*capped(public, trial.source_cap), *(composites if trial.composites else ())]
-    return TrainingData((*rows, *(row for _ in range(trial.corpus_times) for row in corpus)), {})
+    copies = (
+        varied(row, copy) if trial.vary_copies and copy else row for copy in range(trial.corpus_times) for row in corpus
+    )
+    return TrainingData((*rows, *copies), {})
 
 
 def turn(

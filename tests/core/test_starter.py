@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refusal_core.classifier import load
 from refusal_core.classifier.checkpoint import STARTER_FOLDER
@@ -22,6 +26,7 @@ from refusal_core.training.settings import Settings
 from refusal_core.training.starter import case_rows, corpus_rows
 from refusal_core.training.starter_card import starter_card
 from refusal_core.training.starter_numbers import RUN, STEADY, aims, numbers, shipped_checkpoint
+from refusal_core.training.variation import CLOSINGS, HEADINGS, OPENINGS, varied
 from tests.checkpoints import make_checkpoint
 
 # Exact: a starter that reaches another aim, or misses one that it reached, is news.
@@ -145,3 +150,34 @@ def test_the_starter_folder_holds_nothing_else():
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     beside = {"README.md", "reliability.svg", "figures.json", "run"}
     assert {path.name for path in STARTER_FOLDER.iterdir()} == checkpoint | beside
+
+
+def test_copies_after_the_first_differ_in_form_and_keep_the_rest():
+    rows = list(corpus_rows("train").exchanges)
+    trial = Trial("t", Settings(), corpus_times=3, vary_copies=True)
+    given = training_rows(trial, [], rows).exchanges
+    assert given[: len(rows)] == tuple(rows)
+    second, third = given[len(rows) : 2 * len(rows)], given[2 * len(rows) :]
+    assert training_rows(trial, [], rows).exchanges == given
+    for copy in (second, third):
+        assert [(r.id, r.prompt, r.label, r.extra) for r in copy] == [(r.id, r.prompt, r.label, r.extra) for r in rows]
+        assert np.mean([a.response != b.response for a, b in zip(rows, copy, strict=True)]) > 0.8
+    assert second != third
+
+
+@given(response=st.text(min_size=1).filter(str.strip), language=st.sampled_from(["en", "de"]), copy=st.integers(1, 99))
+def test_a_change_of_form_keeps_the_words(response, language, copy):
+    row = Exchange("a question", response, id="x-1", label=LABELS[1], extra={"language": language})
+    changed = varied(row, copy)
+    assert varied(row, copy) == changed and replace(changed, response=response) == row
+
+    def letters(text):
+        return re.sub(r"[\W_]", "", text.casefold())
+
+    assert letters(response) in letters(changed.response)
+
+
+def test_what_a_finished_classifier_is_measured_by_is_not_trained_on():
+    measured = {PERTURBATIONS[name].apply("Said.") for name in ("markdown", "preamble")}
+    for fixed in (*OPENINGS, *CLOSINGS, *HEADINGS):
+        assert not any(fixed in text for text in measured)
