@@ -6,12 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from refusal_core.classifier.evaluation import Evaluation
 from refusal_core.classifier.matcher import match
 from refusal_core.exchanges import Exchange
 from refusal_core.labels import LABELS, MEANING
-from refusal_core.metrics.intervals import rate
+from refusal_core.metrics.intervals import Rate, rate
+from refusal_core.metrics.items import Items
+from refusal_core.metrics.metric import Metric
 from refusal_core.metrics.report import ClassificationReport, report
+from refusal_core.metrics.scores import score
 from refusal_core.training.data import TrainingData
 from refusal_core.training.settings import Settings
 
@@ -101,8 +106,9 @@ def _scores_section(part: Scored) -> str:
     ours = part.evaluation
     lines = [
         f"## {part.title}",
-        f"{part.remark} Intervals at 95%: Wilson.",
-        f"Accuracy {ours.report.accuracy}, macro F1 {ours.report.macro.f1:.3f}, cross-entropy {ours.loss:.3f} nats. "
+        f"{part.remark} Intervals at 95%: Wilson for proportions and F1 of a class, for macro F1 a bootstrap in which "
+        "rows of one prompt stay together.",
+        f"Accuracy {ours.report.accuracy}, macro F1 {_macro_f1(part)}, cross-entropy {ours.loss:.3f} nats. "
         f"Phrase matcher on the same rows: accuracy {matcher.accuracy}, macro F1 {matcher.macro.f1:.3f}.",
         class_table(ours.report),
         "The phrase matcher:",
@@ -111,6 +117,25 @@ def _scores_section(part: Scored) -> str:
     if len(sources) > 1:
         lines += ["Accuracy by source:", table(("source", "accuracy"), sources)]
     return "\n\n".join(lines)
+
+
+def _macro_f1(part: Scored) -> Rate:
+    scored = [
+        (row.prompt, LABELS.index(str(row.label)), LABELS.index(prediction.answer.label))
+        for row, prediction in zip(part.rows, part.evaluation.predictions, strict=True)
+        if prediction.answer.label is not None
+    ]
+    prompts, true, predicted = zip(*scored, strict=True)
+    return score(
+        Items(
+            LABELS,
+            ids=tuple(map(str, range(len(scored)))),
+            true=np.array(true),
+            predicted=np.array(predicted),
+            groups=np.unique(prompts, return_inverse=True)[1],
+        ),
+        Metric("f1", average="macro", zero_division=0),
+    )
 
 
 def class_table(scores: ClassificationReport) -> str:

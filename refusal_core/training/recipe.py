@@ -23,7 +23,7 @@ from refusal_core.training.card import TEST_REMARK, VALIDATION_REMARK, Scored, m
 from refusal_core.training.data import Parts, TrainingData
 from refusal_core.training.settings import Settings
 from refusal_core.training.trainer import METRIC, features, last_checkpoint, logits_of, set_up, watcher
-from refusal_core.training.workplace import Workplace
+from refusal_core.training.workplace import SETTINGS, Workplace
 from refusal_core.versions import versions
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def train(
             "this is no checkpoint folder", where=str(model), why="a folder with a config.json was expected"
         )
     decisive = {
-        "setting": asdict(settings),
+        SETTINGS: asdict(settings),
         "set of training rows": parts.train.digest(),
         "set of validation rows": parts.validation.digest(),
         "base model": _digest(base),

@@ -10,6 +10,7 @@ from pathlib import Path
 from refusal_core.errors import InputError
 
 UNFINISHED = "unfinished.json"
+SETTINGS = "setting"  # of what decides a training, the numbers that the user gives
 
 
 def refuse_occupied(folder: Path, *, resume: bool) -> None:
@@ -52,13 +53,16 @@ class Workplace:
         self._note.write_text(json.dumps(self._decisive, indent=2) + "\n", encoding="utf-8")
 
     def _other_settings(self) -> str | None:
-        """The first thing in which the unfinished training differs."""
+        """The first thing in which the unfinished training differs; of settings, with what it began with."""
         try:
             old = json.loads(self._note.read_text(encoding="utf-8"))
         except ValueError:
             return "version of this program"
-        keys = [*self._decisive, *old]
-        return next((key.replace("_", " ") for key in keys if old.get(key) != self._decisive.get(key)), None)
+        key = _first_difference(old, self._decisive)
+        if key == SETTINGS and isinstance(old.get(key), dict):
+            name = _first_difference(old[key], self._decisive[key])
+            return f"setting ({name.replace('_', ' ')} {old[key].get(name)})"
+        return key and key.replace("_", " ")
 
     def clear(self) -> None:
         """Take back all that was written: nothing there is worth resuming."""
@@ -74,3 +78,7 @@ class Workplace:
             os.replace(path, self.folder / path.name)
         made.rmdir()
         self._note.unlink()
+
+
+def _first_difference(one: dict, other: dict) -> str | None:
+    return next((key for key in (*other, *one) if one.get(key) != other.get(key)), None)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import tempfile
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from refusal_core import cli
 from refusal_core.classifier import int8, load
 from refusal_core.errors import InputError, MissingPackage
 from refusal_core.exchanges import Exchange
+from refusal_core.training.calibrate import write_temperature
 from tests.checkpoints import lively, make_checkpoint
 
 EXCHANGES = [
@@ -44,6 +47,15 @@ def test_answers_are_close_to_float32_and_in_order(packages, tmp_path, architect
     assert [answer.tokens for answer in quick] == [answer.tokens for answer in exact]
     assert np.abs(_numbers(quick) - _numbers(exact)).max() < 0.1
     assert not np.array_equal(_numbers(quick), _numbers(exact))
+
+
+def test_the_temperature_divides_its_outputs_too(packages, lively_checkpoint, tmp_path):
+    warm = shutil.copytree(lively_checkpoint, tmp_path / "warm")
+    write_temperature(warm, 2.5)
+    plain, cooled = (load(str(folder), int8=True) for folder in (lively_checkpoint, warm))
+    assert (plain.info.temperature, cooled.info.temperature) == (1.0, 2.5)
+    logits = np.log(_numbers(plain.predict(EXCHANGES)))
+    np.testing.assert_allclose(_numbers(cooled.predict(EXCHANGES)), softmax(logits / 2.5, axis=1), atol=1e-6)
 
 
 def test_padding_hardly_matters(small):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from refusal_core.errors import Cancelled, InputError, MissingPackage, WorkError
 from refusal_core.exchanges import Exchange
 from refusal_core.jobs import Job
 from refusal_core.labels import LABELS
+from refusal_core.training import card as cards
 from refusal_core.training import data as training_data
 from refusal_core.training import encoder, recipe, trainer
 from refusal_core.training.calibrate import fit_temperature
@@ -164,8 +167,22 @@ def test_train_command(architecture, rows_file, tmp_path, capsys, monkeypatch):
     assert "| own | MIT | 8 | 8 | 8 | 8 | 8 |" in card
     assert "category begins with ko/" in card
     assert "## Scores on the test rows" in card and "Kept: " in card
+    assert len(re.findall(r", macro F1 0\.\d+ \((?:0\.\d+ to [01]\.\d+, )?n = 40\), cross-entropy", card)) == 2
     out, _ = capsys.readouterr()
     assert out == ""
+
+
+def test_rows_of_one_prompt_stay_together_in_the_interval_of_macro_f1():
+    def macro_f1(prompts):
+        rows = [Exchange(f"what {n % prompts}", "x", id=n, label=LABELS[n % 5]) for n in range(60)]
+        read = [SimpleNamespace(answer=SimpleNamespace(label=LABELS[(n if n % 3 else n + 1) % 5])) for n in range(60)]
+        return cards._macro_f1(cards.Scored("", "", SimpleNamespace(predictions=read), rows))
+
+    alone, together, one_prompt = macro_f1(60), macro_f1(13), macro_f1(1)
+    assert alone.value == together.value == one_prompt.value
+    assert alone.interval.low < alone.value < alone.interval.high
+    assert (alone.interval.low, alone.interval.high) != (together.interval.low, together.interval.high)
+    assert one_prompt.interval is None  # it says nothing of others
 
 
 def test_a_file_is_split_by_prompt_or_plainly(rows_file):
@@ -253,7 +270,7 @@ def test_a_killed_training_goes_on_with_the_same_curve(rows_file, tmp_path, caps
     assert cli.main(words) == 2
     assert "--resume" in capsys.readouterr().err
     assert cli.main([*words, "--resume", "--seed=1"]) == 2
-    assert "begun with another setting" in capsys.readouterr().err
+    assert "begun with another setting (seed 0)" in capsys.readouterr().err
     assert cli.main([*words, "--resume"]) == 0
     assert _curve(output) == _curve(tmp_path / "whole")
     for name in ("model.safetensors", "config.json", "predictions.jsonl"):
