@@ -39,6 +39,7 @@ TRIALS = {
         replace(BASE, name="corpus four times", corpus_times=4),
         replace(BASE, name="corpus once", corpus_times=1),
         replace(BASE, name="varied copies", vary_copies=True),
+        replace(BASE, name="mean pooling", mean_pooling=True),
         replace(BASE, name="public rows not capped", source_cap=0),
         replace(BASE, name="composites", composites=True),
     )

@@ -57,7 +57,8 @@ _SEED = 0  # of the choice of rows, the same for every trial
 class Trial:
     """One way to train. `source_cap` is the most rows of a source and class (0: all), `corpus_times` how often the
     project's own rows are given, `composites` whether the artificial two-part rows are, `vary_copies` whether all but
-    the first copy of a project's row are changed in form."""
+    the first copy of a project's row are changed in form, `mean_pooling` whether a BERT model's classifier reads the
+    mean of all tokens, which no checkpoint of that architecture can say, instead of the first one."""
 
     name: str
     settings: Settings
@@ -65,6 +66,7 @@ class Trial:
     source_cap: int = 0
     composites: bool = False
     vary_copies: bool = False
+    mean_pooling: bool = False
 
 
 def source_of(exchange: Exchange) -> str:
@@ -131,6 +133,8 @@ def _train_and_score(
 
     any_rows = TrainingData(tuple(parts["development"][:1]), {})
     trainer, tokenizer, settings = set_up(data, any_rows, base, folder, trial.settings)
+    if trial.mean_pooling:
+        _pool_by_mean(trainer.model.bert)
     trainer.args.save_strategy = trainer.args.eval_strategy = "no"
     inputs = {
         name: features(TrainingData(tuple(rows), {}), tokenizer, settings.max_length) for name, rows in parts.items()
@@ -156,6 +160,20 @@ def _train_and_score(
         mean.put(trainer.model)
         score(trainer.state.global_step, f"mean of {mean.taken}")
     return found
+
+
+def _pool_by_mean(encoder: Any) -> None:
+    pool, masks = encoder.pooler.forward, []
+
+    def keep_mask(_: Any, __: Any, named: dict[str, Any]) -> None:
+        masks[:] = [named["attention_mask"].unsqueeze(-1)]
+
+    def forward(states: Any) -> Any:
+        mask = masks[0].to(states.dtype)
+        return pool(((states * mask).sum(1) / mask.sum(1)).unsqueeze(1))
+
+    encoder.register_forward_pre_hook(keep_mask, with_kwargs=True)
+    encoder.pooler.forward = forward
 
 
 def _scores(rows: Sequence[Exchange], logits: np.ndarray) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from refusal_core.perturb import PERTURBATIONS, perturb
 from refusal_core.runs.discover import discover
 from refusal_core.training import starter_run
 from refusal_core.training.near_duplicates import alike_across
-from refusal_core.training.rotation import GROUPS, Trial, capped, training_rows, turn
+from refusal_core.training.rotation import GROUPS, Trial, _pool_by_mean, capped, training_rows, turn
 from refusal_core.training.settings import Settings
 from refusal_core.training.starter import case_rows, corpus_rows
 from refusal_core.training.starter_card import starter_card
@@ -150,6 +151,18 @@ def test_the_starter_folder_holds_nothing_else():
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     beside = {"README.md", "reliability.svg", "figures.json", "run"}
     assert {path.name for path in STARTER_FOLDER.iterdir()} == checkpoint | beside
+
+
+def test_mean_pooling_reads_every_token_and_no_padding(lively_checkpoint):
+    model = load(str(lively_checkpoint))._model
+    ids = torch.tensor([[1, 5, 6, 7, 0, 0]])
+    mask = torch.tensor([[1, 1, 1, 1, 0, 0]])
+    states = model.bert(input_ids=ids[:, :4], attention_mask=mask[:, :4]).last_hidden_state
+    pooler = model.bert.pooler
+    expected = torch.tanh(pooler.dense(states.mean(1)))
+    _pool_by_mean(model.bert)
+    found = model.bert(input_ids=ids, attention_mask=mask).pooler_output
+    assert torch.allclose(found, expected, atol=1e-5)
 
 
 def test_copies_after_the_first_differ_in_form_and_keep_the_rest():
