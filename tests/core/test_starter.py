@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -154,6 +153,8 @@ def test_the_starter_folder_holds_nothing_else():
 
 
 def test_mean_pooling_reads_every_token_and_no_padding(lively_checkpoint):
+    import torch
+
     model = load(str(lively_checkpoint))._model
     ids = torch.tensor([[1, 5, 6, 7, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 1, 0, 0]])
