@@ -19,7 +19,8 @@ CORPUS = TRAINING / "corpus"
 README = (CORPUS / "README.md").read_text(encoding="utf-8")
 DOMAINS = json.loads((CORPUS / "domains.json").read_text(encoding="utf-8"))
 EXEMPLARS = "museum-library"
-MIXED = "mixed"  # no subject: the kinds that need more rows
+# No subject: the kinds that need more rows.
+KINDS = ("mixed", "early-assistants", "recent-assistants", "short-answers", "tools-and-passages")
 FIELDS = ["id", "prompt", "response", "label", "domain", "split", "voice", "tags", "language"]
 FIELDS_OF_ORIGIN = {"source": "project corpus", "annotator": "project", "license": "MIT"}
 LANGUAGES = {"en", "de", "fr", "es", "pt", "zh", "ja"}
@@ -146,7 +147,7 @@ def test_the_numbers_of_the_page_are_those_of_the_files():
 def test_each_domain_has_as_many_of_a_class_as_the_page_says():
     counts = Counter((row["domain"], row["label"]) for row in CORPUS_ROWS)
     found = {
-        label: sorted({counts[domain, label] for domain in DOMAINS if domain not in (EXEMPLARS, MIXED)})
+        label: sorted({counts[domain, label] for domain in DOMAINS if domain not in (EXEMPLARS, *KINDS)})
         for label in LABELS
     }
     assert "20 or 21 `partial_refusal`, 15 to 17 `full_refusal`, `capability_limitation` and `compliant`" in README
@@ -154,6 +155,8 @@ def test_each_domain_has_as_many_of_a_class_as_the_page_says():
     three = sorted({n for label in ("full_refusal", "capability_limitation", "compliant") for n in found[label]})
     assert (found["partial_refusal"], three, found["clarification"]) == ([20, 21], [15, 16, 17], [9, 10, 11])
     assert {counts[EXEMPLARS, label] for label in LABELS} == {12}
+    no_subject = README[README.index("no subject") : README.index("| domain | prefix | split |")]
+    assert tuple(sorted(re.findall(r"^- `([a-z-]+)`", no_subject, re.MULTILINE))) == tuple(sorted(KINDS))
 
 
 def test_the_guide_has_every_class_in_order_with_five_examples():
@@ -237,3 +240,8 @@ def test_there_are_enough_rows_of_each_class_and_kind():
     if len(CORPUS_ROWS) < ROWS:
         missing["rows"] = (len(CORPUS_ROWS), ROWS)
     assert not missing
+
+
+def test_the_training_page_counts_the_rows():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    assert f"holds {len(CORPUS_ROWS):,} labelled exchanges" in page
