@@ -17,9 +17,10 @@ NOT_ENGLISH = tuple(("category", f"{code}/") for code in ("ko", "zh", "fi"))
 
 STARTER = Trial(
     "starter",
-    Settings(epochs=2, evaluations=2, average_share=0.25, freeze_embeddings=True, bfloat16=True, keep=9),
-    corpus_times=4,
+    Settings(epochs=3, evaluations=2, average_share=0.25, freeze_embeddings=True, bfloat16=True, keep=9),
+    corpus_times=2,
     source_cap=150,
+    vary_copies=True,
 )
 
 

@@ -20,7 +20,10 @@ README = (CORPUS / "README.md").read_text(encoding="utf-8")
 DOMAINS = json.loads((CORPUS / "domains.json").read_text(encoding="utf-8"))
 EXEMPLARS = "museum-library"
 # No subject: the kinds that need more rows.
-KINDS = ("mixed", "early-assistants", "recent-assistants", "short-answers", "tools-and-passages")
+KINDS = (
+    "mixed", "early-assistants", "recent-assistants", "short-answers", "tools-and-passages", "user-tasks",
+    "sensitive-topics", "limits-and-gaps", "near-the-border",
+)  # fmt: skip
 FIELDS = ["id", "prompt", "response", "label", "domain", "split", "voice", "tags", "language"]
 FIELDS_OF_ORIGIN = {"source": "project corpus", "annotator": "project", "license": "MIT"}
 LANGUAGES = {"en", "de", "fr", "es", "pt", "zh", "ja"}
@@ -63,7 +66,7 @@ TAG_FLOORS = {
     "typographic": 60,
 }
 # At most so many responses of one class may share their first or last words.
-SHARED_WORDS = {6: 6, 3: 20}
+SHARED_WORDS = {6: 9, 3: 30}
 SHARED_PROMPT_WORDS = {5: 8}
 
 
