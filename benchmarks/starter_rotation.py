@@ -81,20 +81,39 @@ def read(journal: Path) -> list[dict]:
 
 
 def table(turns: list[dict]) -> str:
-    """Macro F1 of the last score of each turn, as Markdown: one line a trial, weights and seed."""
+    """Macro F1 on what each turn left out and on the development domains, as Markdown: a line a trial, seed, number of
+    steps (as epochs) and weights; then how far the seeds of a trial lie apart."""
     cells: dict[tuple, dict[tuple[str, str], float]] = defaultdict(dict)
     for each in turns:
+        epoch: dict[str, int] = defaultdict(int)
         for score in each["scores"]:
-            key = (each["trial"], each["settings"]["settings"]["seed"], score["step"], score["weights"])
+            if score["weights"] == "last":
+                epoch[score["part"]] += 1
+            weights = "last" if score["weights"] == "last" else "mean"
+            key = (each["trial"], each["settings"]["settings"]["seed"], epoch[score["part"]], weights)
             cells[key][each["left_out"], score["part"]] = score["macro_f1"]
-    lines = ["| trial | seed | step | weights | " + " | ".join(f"{g} | dev" for g in GROUPS) + " |"]
+    lines = ["| trial | seed | epochs | weights | " + " | ".join(f"{g} | dev" for g in GROUPS) + " |"]
     lines.append("|---|---|---|---|" + "---|" * (2 * len(GROUPS)))
     for key, values in cells.items():
         row = [
             f"{values[at]:.3f}" if (at := (g, p)) in values else "" for g in GROUPS for p in ("left_out", "development")
         ]
         lines.append("| " + " | ".join(map(str, (*key, *row))) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_spread(cells)])
+
+
+def _spread(cells: dict[tuple, dict[tuple[str, str], float]]) -> list[str]:
+    """One sentence a cell of the table that several seeds fill."""
+    of_seeds: dict[tuple, list[float]] = defaultdict(list)
+    for (trial, _, epochs, weights), values in cells.items():
+        for (group, part), value in values.items():
+            of_seeds[trial, epochs, weights, group, part].append(value)
+    return [
+        f"- {trial}, {epochs} epochs, {weights} weights, {group}, {part.replace('_', ' ')}: "
+        f"{min(values):.3f} to {max(values):.3f} over {len(values)} seeds"
+        for (trial, epochs, weights, group, part), values in of_seeds.items()
+        if len(values) > 1
+    ]
 
 
 if __name__ == "__main__":
