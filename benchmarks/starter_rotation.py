@@ -40,6 +40,7 @@ TRIALS = {
         replace(BASE, name="corpus once", corpus_times=1),
         replace(BASE, name="varied copies", vary_copies=True),
         replace(BASE, name="mean pooling", mean_pooling=True),
+        replace(BASE, name="3 epochs, varied copies", settings=replace(SHORT, epochs=3), vary_copies=True),
         replace(BASE, name="public rows not capped", source_cap=0),
         replace(BASE, name="composites", composites=True),
     )
