@@ -63,6 +63,7 @@ def test_the_sample_is_one_click(page):
     assert "72 of 72 test examples have a prompt" in shown(app)
     by_link = page(study="sample")
     assert by_link.header[0].value == app.header[0].value
+    assert any("refusal_core.cli sweep --train refusal_core/direction/sample/train.npz" in c.value for c in app.code)
     app.button(key="study_sweep").click().run()
     finish_side(app, "layers")
     assert "is the best of 4" in shown(app) and "study_layers_figure" in [c.key for c in app.get("plotly_chart")]
