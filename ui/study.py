@@ -16,6 +16,7 @@ from pathlib import Path
 from refusal_core.activations.peek import Peek
 from refusal_core.activations.reading import Reading, read_parts
 from refusal_core.direction.examples import Examples, examples_of
+from refusal_core.direction.findings import auroc_words, drawn_words
 from refusal_core.direction.intervals import CategoryInterval, NotAvailable
 from refusal_core.direction.meaning import Meaning, meaning_of
 from refusal_core.direction.planning import categories_for
@@ -153,7 +154,7 @@ def scores_line(result: Study) -> list[tuple[str, str]]:
     """Names and values of what stands beside the answer."""
     scores, words = result.test, meaning_of(result.extraction.get("label_means"))
     n0, n1 = result.inputs["test"]["label_counts"].values()
-    rows = [("AUROC", "undefined" if scores.auroc is None else f"{scores.auroc:.3f}")]
+    rows = [("AUROC", auroc_words(vars(result)))]
     for kind, n in (("false", n0), ("missed", n1)):
         value = getattr(scores, f"{kind}_refusal_rate")
         rate = Rate(value, n, getattr(scores, f"{kind}_refusal_rate_interval"))
@@ -175,10 +176,15 @@ def interval_words(result: Study) -> str:
         f"The interval says how the score would scatter over other categories like these ({found.method}, "
         f"{found.level:.0%}; by their sizes the categories weigh as {effective} equal ones)."
     )
-    if isinstance(found.percentile, NotAvailable):
-        return f"{text} No bootstrap beside it: {found.percentile.not_available}."
-    low, high = found.percentile.low, found.percentile.high
-    return f"{text} Drawing categories anew gives {low:.3f} to {high:.3f}."
+    return f"{text} {drawn_words(found)}"
+
+
+def auroc_interval_words(result: Study) -> str:
+    """The AUROC with its interval and what that rests on, or why there is none."""
+    found, text = result.auroc_interval, f"AUROC {auroc_words(vars(result))}."
+    if isinstance(found, NotAvailable):
+        return text
+    return f"{text} The interval is over categories too ({found.method}, {found.level:.0%}). {drawn_words(found)}"
 
 
 def plan_rows(result: Study) -> list[tuple[str, str, str]]:

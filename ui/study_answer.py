@@ -99,10 +99,13 @@ def draw_roc(record: Record) -> None:
     result = record.study
     if not isinstance(result.test, TestScores) or result.test.auroc is None:
         st.markdown("A ROC needs test examples of both labels.")
+        if isinstance(result.test, TestScores):
+            show.text(logic.auroc_interval_words(result))
         return
     left, right = st.columns(2, gap="medium")
     with left:
         show.figure(plots.roc_curve(record.examples, result, logic.meaning(record)), key="study_roc")
+        show.text(logic.auroc_interval_words(result))
     with right:
         shift = result.threshold_shift
         if shift.shift is None:

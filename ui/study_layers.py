@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import streamlit as st
 
 from refusal_core.activations.layers import open_layers
+from refusal_core.activations.reading import Reading
 from refusal_core.direction.result import Settings
 from refusal_core.direction.sweep import sweep
 from refusal_core.direction.sweep_result import LayerNull, LayerScore, Sweep, with_interval
@@ -14,7 +16,7 @@ from refusal_core.jobs import Job
 from refusal_core.limits import GROUPS_LISTED
 from refusal_core.plots import study_beyond as plots
 from ui import cache, inputs, show, study_files, study_side
-from ui.study import Asked, Offered
+from ui.study import Asked, Offered, path_of
 
 
 def draw(offered: Asked | None, *, demo: bool) -> None:
@@ -29,6 +31,8 @@ def draw(offered: Asked | None, *, demo: bool) -> None:
         offered = None
         trains, tests = ([], []) if demo else _layer_files()
     if trains:
+        st.markdown("The same as this command:")
+        show.code(sweep_command(offered, trains, tests), "bash")
         if st.button("Sweep the layers", key="study_sweep"):
             _start(offered, trains, tests)
     elif offered is None:
@@ -39,6 +43,16 @@ def draw(offered: Asked | None, *, demo: bool) -> None:
     result: Sweep | None = study_side.latest(study_side.LAYERS)
     if result is not None:
         _draw(result)
+
+
+def sweep_command(offered: Asked | None, trains: Sequence[Offered], tests: Sequence[Offered]) -> str:
+    """The shell line that writes the same sweep.json: all layers, with nothing held out of a pooled file."""
+    settings, reading = (offered.settings, offered.reading) if offered else (Settings(), Reading())
+    words = ["python", "-m", "refusal_core.cli", "sweep", "--train", *map(path_of, trains)]
+    words += ["--test", *map(path_of, tests)] if tests else []
+    words += [f"--repeats={settings.repeats}", f"--seed={settings.seed}"]
+    words += [word for word in reading.arguments() if not word.startswith(("--hold-out", "--layer-index"))]
+    return shlex.join([*words, "--output=sweep.json"])
 
 
 def _layer_files() -> tuple[list[Offered], list[Offered]]:

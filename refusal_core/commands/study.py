@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from refusal_core.commands import activation_files, terminal
-from refusal_core.direction.findings import split_sentence
+from refusal_core.direction.findings import auroc_words, split_sentence
 from refusal_core.direction.intervals import NotAvailable
 from refusal_core.direction.meaning import Meaning, meaning_of
 from refusal_core.direction.nulls import RandomDirections
@@ -93,8 +93,7 @@ def summarise(result: Study) -> None:
     meaning = meaning_of(result.extraction.get("label_means"))
     scores = result.test
     if not isinstance(scores, NotAvailable):
-        if scores.auroc is not None:
-            terminal.say(f"  AUROC {scores.auroc:.3f}")
+        terminal.say(f"  AUROC {auroc_words(vars(result))}")
         majority, random = result.baselines["majority"], result.baselines.get("random_directions")
         terminal.say(
             f"  majority label {majority.label}: accuracy {majority.accuracy:.3f} "

@@ -36,6 +36,32 @@ def headline(result: Mapping) -> str:
     return f"Balanced accuracy {_value(test.balanced_accuracy, result['interval'], n)}, {where}{_chance(result)}."
 
 
+def auroc_words(result: Mapping) -> str:
+    """The AUROC in the house form, "0.87 (0.79 to 0.93 over 4 + 4 categories, n = 120)"; where it or its interval is
+    undefined, with the reason. `result` holds the sections of a study that scored a test file.
+    """
+    value, interval, n = result["test"].auroc, result["auroc_interval"], result["inputs"]["test"]["examples"]
+    if isinstance(interval, CategoryInterval):
+        return _value(value, interval, n)
+    return f"{_plain(value)} (n = {n:,}; no interval: {interval.not_available})"
+
+
+def auroc_short(value: float, interval: CategoryInterval | NotAvailable) -> str:
+    """The same where there is room for little: "0.87 (0.79 to 0.93)", or the value alone."""
+    if not isinstance(interval, CategoryInterval):
+        return _plain(value)
+    digits = digits_for(interval.high - interval.low)
+    return f"{value:.{digits}f} ({interval.low:.{digits}f} to {interval.high:.{digits}f})"
+
+
+def drawn_words(interval: CategoryInterval) -> str:
+    """What the bootstrap beside an interval says, or why there is none."""
+    found = interval.percentile
+    if isinstance(found, NotAvailable):
+        return f"No bootstrap beside it: {found.not_available}."
+    return f"Drawing categories anew gives {found.low:.3f} to {found.high:.3f}."
+
+
 def one_file_headline(comparison: SplitComparison | NotAvailable) -> str:
     """The same for one pooled file: what leaving categories out costs."""
     if isinstance(comparison, NotAvailable):

@@ -1,4 +1,7 @@
-"""How sure a balanced accuracy is when categories, not rows, are the sample. All from counts by category and label."""
+"""How sure a score is when categories, not rows, are the sample: all from sums and counts by category and label.
+
+The balanced accuracy's interval is here, that of the AUROC in `auroc_interval`; they share variance, stop rules, draws.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ BOOTSTRAP_DRAWS = 2_000
 BOOTSTRAP_CATEGORIES = 5  # a class; below it a percentile interval covers 82% and less
 DROPPED_SHARE = 0.05
 # Squares of counts' residuals are at least 1e-20 for a million rows; below lies only rounding.
-_ROUNDING = 1e-24
+ROUNDING = 1e-24
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Percentile:
 
 @dataclass(frozen=True)
 class CategoryInterval:
-    """A cluster t interval of the balanced accuracy on the logit scale; `low` and `high` in 0 to 1.
+    """A cluster t interval of a balanced accuracy or an AUROC on the logit scale; `low` and `high` in 0 to 1.
 
     `categories_per_class` counts the categories that hold each label, `effective_categories` weighs them by size:
     (sum n)^2 / sum n^2. Covers its level for about equal sizes; with very uneven sizes 0.89 to 0.94 at level 0.95.
@@ -118,8 +121,20 @@ def category_interval(
     if value in (0.0, 1.0):
         return NotAvailable(f"every call is {'right' if value else 'wrong'}, so categories show no spread")
     variance, freedom = cluster_variance(correct, counts)
-    if variance <= _ROUNDING:
+    if variance <= ROUNDING:
         return NotAvailable("every category has the same rates, so categories show no spread")
+    return cluster_t(value, variance, freedom, counts, percentile_interval(correct, counts, rng, level), level)
+
+
+def cluster_t(
+    value: float,
+    variance: float,
+    freedom: float,
+    counts: np.ndarray,
+    percentile: Percentile | NotAvailable,
+    level: float,
+) -> CategoryInterval:
+    """The interval of `value`, strictly between 0 and 1, from its `variance` over the categories of `counts` [K, 2]."""
     half = float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance) / (value * (1 - value))
     held = counts > 0
     return CategoryInterval(
@@ -130,8 +145,50 @@ def category_interval(
         degrees_of_freedom=freedom,
         categories_per_class={str(label): int(held[:, label].sum()) for label in (0, 1)},
         effective_categories={str(label): effective_number(counts[:, label]) for label in (0, 1)},
-        percentile=percentile_interval(correct, counts, rng, level),
+        percentile=percentile,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryDraws:
+    """Draws of whole categories that left both classes rows. `weights` holds for label 0 and for label 1 how often
+    each category was drawn, int64 [m, K]; `dropped` of `draws` lost a class and are not among the m.
+    """
+
+    weights: tuple[np.ndarray, np.ndarray]
+    draws: int
+    dropped: int
+
+    def percentile(self, values: np.ndarray, level: float) -> Percentile:
+        """The middle `level` of `values` [m], the score of each draw."""
+        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+        return Percentile(float(low), float(high), self.draws, self.dropped)
+
+
+def drawn_categories(
+    counts: np.ndarray, rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS
+) -> CategoryDraws | NotAvailable:
+    """Whole categories of `counts` [K, 2] drawn with replacement (Davison and Hinkley 1997, section 3.8).
+
+    Categories of one label each are drawn class by class, so no draw can lose one; mixed ones together, and draws that
+    lose a class are dropped and counted. Not available under five categories a class, or when over 5% were dropped.
+    """
+    held = counts > 0
+    fewest = int(held.sum(0).min())
+    if fewest < BOOTSTRAP_CATEGORIES:
+        return NotAvailable(f"the bootstrap needs {BOOTSTRAP_CATEGORIES} categories a class, here are {fewest}")
+    if not held.all(1).any():
+        by_label = tuple(np.zeros((draws, len(counts)), np.int64) for _ in (0, 1))
+        for label, weights in enumerate(by_label):
+            own = held[:, label]
+            weights[:, own] = _draws(int(own.sum()), rng, draws)
+        return CategoryDraws(by_label, draws, 0)
+    weights = _draws(len(counts), rng, draws)
+    kept = (weights @ counts > 0).all(1)
+    dropped = int(draws - kept.sum())
+    if dropped > DROPPED_SHARE * draws:
+        return NotAvailable(f"{dropped} of {draws} draws of categories lost a class")
+    return CategoryDraws((weights[kept],) * 2, draws, dropped)
 
 
 def percentile_interval(
@@ -141,31 +198,14 @@ def percentile_interval(
     level: float = LEVEL,
     draws: int = BOOTSTRAP_DRAWS,
 ) -> Percentile | NotAvailable:
-    """The percentile interval of whole categories drawn with replacement (Davison and Hinkley 1997, section 3.8).
-
-    Categories of one label each are drawn class by class, so no draw can lose one; mixed ones together, and draws that
-    lose a class are dropped and counted. Not available under five categories a class, or when over 5% were dropped.
-    """
-    held = counts > 0
-    fewest = int(held.sum(0).min())
-    if fewest < BOOTSTRAP_CATEGORIES:
-        return NotAvailable(f"the bootstrap needs {BOOTSTRAP_CATEGORIES} categories a class, here are {fewest}")
-    if held.all(1).any():
-        weights = _draws(len(counts), rng, draws)
-        n, c = weights @ counts, weights @ correct
-    else:
-        n, c = np.empty((draws, 2), np.int64), np.empty((draws, 2), np.int64)
-        for label in (0, 1):
-            own = held[:, label]
-            weights = _draws(int(own.sum()), rng, draws)
-            n[:, label], c[:, label] = weights @ counts[own, label], weights @ correct[own, label]
-    kept = (n > 0).all(1)
-    dropped = int(draws - kept.sum())
-    if dropped > DROPPED_SHARE * draws:
-        return NotAvailable(f"{dropped} of {draws} draws of categories lost a class")
-    values = (c[kept] / n[kept]).mean(1)
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return Percentile(float(low), float(high), draws, dropped)
+    """The percentile interval of the balanced accuracy over `drawn_categories`, or why there are none."""
+    drawn = drawn_categories(counts, rng, draws)
+    if isinstance(drawn, NotAvailable):
+        return drawn
+    rates = [
+        (weights @ correct[:, label]) / (weights @ counts[:, label]) for label, weights in enumerate(drawn.weights)
+    ]
+    return drawn.percentile(np.stack(rates, 1).mean(1), level)
 
 
 def effective_number(sizes: np.ndarray) -> float:

@@ -39,6 +39,7 @@ def one_file(export: Export, settings: Settings, job: Job) -> Study:
         baselines={"majority": _REASON, "category_identity": _REASON, "random_directions": _REASON},
         nulls=dict.fromkeys(("shuffled_labels", "shuffled_categories", "within_categories"), _REASON),
         interval=_REASON,
+        auroc_interval=_REASON,
         leakage=_REASON,
         geometry=_REASON,
         variants={"scaled": _REASON, "shrunk_covariance": _REASON},

@@ -35,6 +35,8 @@ _PARTS = {  # of sections that are plain mappings
     "nulls": dict.fromkeys(("shuffled_labels", "shuffled_categories", "within_categories"), Null),
     "variants": {"scaled": Variant, "shrunk_covariance": Variant},
 }
+# Sections that came after the first studies were stored, and what stands in for them there.
+_LATER = {"auroc_interval": {"not_available": "the study was stored before there was one"}}
 _ARRAYS = ("unit", "projections", "margins")
 _UNPACKED_BYTES = 20 * STUDY_STORED_BYTES
 
@@ -123,6 +125,7 @@ def study_of(sections: Mapping, *, unit: np.ndarray, margins: np.ndarray) -> Stu
     """The study of which `sections` is the parsed study.json. Raises KeyError or TypeError for other content."""
     if sections["schema"] != SCHEMA:
         raise ValueError(sections["schema"])
+    sections = {**_LATER, **sections}
     hints = typing.get_type_hints(Study)
     given = {f.name: f for f in dataclasses.fields(Study) if f.name not in (*_ARRAYS, "held_out_only")}
     built = {}

@@ -28,7 +28,9 @@ _STREAMS = (
     "leakage",
     "covariance",
     "splits",
+    "auroc",  # at the end: its place is its seed, so the draws of the others stay
 )
+_DRAWN = ("nulls", "interval", "auroc_interval", "split_comparison")  # sections that the held-out analysis lacks
 
 
 def with_versions(schema: str, result: object) -> str:
@@ -101,6 +103,7 @@ class Study:
     baselines: dict
     nulls: dict
     interval: CategoryInterval | NotAvailable
+    auroc_interval: CategoryInterval | NotAvailable
     leakage: Leakage | NotAvailable
     geometry: Geometry | NotAvailable
     variants: dict | NotAvailable
@@ -114,10 +117,12 @@ class Study:
     held_out_only: bool = False
 
     def sections(self) -> dict:
-        """The contents of study.json; without `nulls`, `interval` and random directions for the held-out analysis."""
+        """The contents of study.json; the held-out analysis has no `nulls`, no intervals over categories, no random
+        directions and no comparison of splits.
+        """
         names = [f.name for f in fields(self) if f.name not in ("unit", "projections", "margins", "held_out_only")]
         if self.held_out_only:
-            names = [name for name in names if name not in ("nulls", "interval", "split_comparison")]
+            names = [name for name in names if name not in _DRAWN]
         found = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
         return {**found, "versions": versions(("refusal-core", "numpy", "scipy"))}
 

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from refusal_core.activations.npz import Export, check_pair
 from refusal_core.direction import findings, plan
+from refusal_core.direction.auroc_interval import auroc_interval
 from refusal_core.direction.baselines import category_identity, majority
 from refusal_core.direction.category_nulls import shuffled_categories
 from refusal_core.direction.describe import describe, describe_input, split_name
@@ -88,10 +89,11 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         "category_identity": category_identity(fitted_on, scored_on),
     }
     skipped = NotAvailable("the held-out analysis does not draw")
-    nulls, interval, comparison = {}, skipped, skipped
+    nulls, interval, ranking, comparison = {}, skipped, skipped, skipped
     if not held_out_only:
         baselines["random_directions"], nulls = _drawn(fitted_on, scored_on, direction, scores, settings, streams, job)
         interval = category_interval(correct, counts, streams["bootstrap"])
+        ranking = auroc_interval(scored_on, margin, streams["auroc"])
         comparison = NotAvailable("no category is in both files, so every score is on categories left out")
         if shared:
             comparison = compare_splits(pooled(fitted_on, scored_on), streams["splits"], settings.split_repeats, job)
@@ -108,6 +110,7 @@ def _study(train: Export, test: Export, settings: Settings, job: Job, held_out_o
         "baselines": baselines,
         "nulls": nulls,
         "interval": interval,
+        "auroc_interval": ranking,
         "leakage": leakage(fitted_on, scored_on, margin, streams["leakage"], job),
         "geometry": geometry(fitted_on, scored_on, direction, margin, variances),
         "variants": {

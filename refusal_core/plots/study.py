@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from refusal_core.direction.examples import Examples, roc
+from refusal_core.direction.findings import auroc_short, auroc_words
 from refusal_core.direction.meaning import Meaning
 from refusal_core.direction.nulls import Null, RandomDirections
 from refusal_core.direction.result import Study
@@ -152,9 +153,11 @@ def roc_curve(examples: Examples, study: Study, meaning: Meaning) -> tuple[Figur
     figure.add_annotation(
         x=point[0], y=point[1], text="threshold", showarrow=False, xanchor="left", yanchor="top", xshift=8
     )
-    figure.add_annotation(x=0.98, y=0.06, text=f"AUROC {scores.auroc:.3f}", showarrow=False, xanchor="right")
+    short = f"AUROC {auroc_short(scores.auroc, study.auroc_interval)}"
+    figure.add_annotation(x=0.98, y=0.06, text=short, showarrow=False, xanchor="right")
     return figure, (
-        f"ROC curve with AUROC {scores.auroc:.3f}; at the threshold {point[0]:.3f} false and {point[1]:.3f} true."
+        f"ROC curve with AUROC {auroc_words(vars(study))}; at the threshold {point[0]:.3f} false and "
+        f"{point[1]:.3f} true."
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from refusal_core.direction.examples import Examples, roc
-from refusal_core.direction.intervals import LeaveOneOut, NotAvailable
+from refusal_core.direction.findings import auroc_words, drawn_words
+from refusal_core.direction.intervals import CategoryInterval, LeaveOneOut, NotAvailable
 from refusal_core.direction.meaning import Meaning, meaning_of
 from refusal_core.direction.nulls import Null
 from refusal_core.direction.record import Record
@@ -139,14 +140,17 @@ def _roc(examples: Examples, result: Study, words: Meaning) -> Iterator[Part]:
     found = roc(examples)
     if found is None:
         yield "A ROC needs test examples of both labels."
+        yield f"AUROC {auroc_words(vars(result))}."
         return
     lines = [Line("", found[0].tolist(), found[1].tolist()), Line("chance", [0, 1], [0, 1], style="grey dash")]
     yield Chart(
         line_chart(lines, x_title=f"{words.zero}, but called {words.one}", y_title=f"{words.one}, called so"),
-        f"ROC curve with AUROC {result.test.auroc:.3f}.",
+        f"ROC curve with AUROC {auroc_words(vars(result))}.",
     )
     shift = result.threshold_shift
-    yield f"AUROC {result.test.auroc:.3f}."
+    yield f"AUROC {auroc_words(vars(result))}."
+    if isinstance(result.auroc_interval, CategoryInterval):
+        yield drawn_words(result.auroc_interval)
     if shift.shift is not None:
         yield (
             f"The test file's own midpoint lies {shift.shift:+.2f} within-class sd from the threshold; there balanced "

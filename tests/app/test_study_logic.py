@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from refusal_core.activations.reading import Reading
+from refusal_core.cli import parser
 from refusal_core.direction.meaning import MEANINGS
 from refusal_core.direction.result import Settings
 from refusal_core.jobs import Job
@@ -18,6 +19,7 @@ from tests.app.study_cases import TEST, TRAIN, npz
 from ui import state
 from ui import study as logic
 from ui.study import Asked, Offered
+from ui.study_layers import sweep_command
 from ui.study_reading import _likely_one
 
 
@@ -36,6 +38,20 @@ def test_the_command_survives_a_shell(done):
     words = shlex.split(done.command)
     assert words[3:5] == ["train file.npz", "$(rm).npz"] and "--model=a b; rm" in words
     assert words[-1] == "--output=study.json" and "--repeats=19" in words and "--seed=3" in words
+
+
+def test_the_command_of_a_sweep_names_the_same_settings():
+    files = offered("a b.npz", b""), offered("$(rm).npz", b"")
+    reading = Reading({"activations": "my acts"}, ("no", "yes"), "bfloat16", 2)
+    asked = Asked(files, reading, Settings(repeats=19, seed=3))
+    words = shlex.split(sweep_command(asked, files[:1], files[1:]))
+    assert words[:3] == ["python", "-m", "refusal_core.cli"]
+    args = parser(["sweep"]).parse_args(words[3:])
+    assert (args.train, args.test, args.layers) == (["a b.npz"], ["$(rm).npz"], None)
+    assert (args.repeats, args.seed, args.threads, args.output) == (19, 3, 1, "sweep.json")
+    assert (args.map, args.zero, args.one, args.bits) == (["activations=my acts"], "no", "yes", "bfloat16")
+    plain = parser(["sweep"]).parse_args(shlex.split(sweep_command(None, files, ()))[3:])
+    assert (plain.train, plain.test, plain.repeats) == (["a b.npz", "$(rm).npz"], None, Settings.repeats)
 
 
 @pytest.mark.parametrize(

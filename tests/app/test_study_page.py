@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from refusal_core import study as command
+from refusal_core.direction.findings import auroc_words
 from refusal_core.direction.meaning import MEANINGS
 from tests.activation_files import planted
 from tests.app.conftest import words
@@ -28,6 +29,7 @@ from tests.app.study_cases import (
     upload,
 )
 from ui import state, study_answer, study_beyond, study_view
+from ui import study as logic
 
 
 def shown(app: AppTest) -> str:
@@ -61,6 +63,7 @@ def test_the_sample_is_one_click(page):
     assert "72 of 72 test examples have a prompt" in shown(app)
     by_link = page(study="sample")
     assert by_link.header[0].value == app.header[0].value
+    assert any("refusal_core.cli sweep --train refusal_core/direction/sample/train.npz" in c.value for c in app.code)
     app.button(key="study_sweep").click().run()
     finish_side(app, "layers")
     assert "is the best of 4" in shown(app) and "study_layers_figure" in [c.key for c in app.get("plotly_chart")]
@@ -79,7 +82,8 @@ def test_page_and_command_write_the_same_bytes(page, tmp_path):
     assert report["extraction"]["model"] == "m 1" and report["extraction"]["layer"] == "12"
     assert app.header[0].value.replace("\\", "") == report["headline"]
     assert report["seed"] == 5 and report["repeats"] == 29
-    assert "Label 1 says that the prompt is harmful" in text and f"AUROC {report['test']['auroc']:.3f}" in text
+    assert "Label 1 says that the prompt is harmful" in text and f"AUROC {auroc_words(vars(found.study))}" in text
+    assert logic.auroc_interval_words(found.study) in text
     assert MEANINGS["harmful"].false_rate.lower() in text and "refusal rate" not in text.lower()
     for warning in report["warnings"]:
         assert warning in text
@@ -213,7 +217,9 @@ def test_a_test_file_of_one_label(page):
     keep = TEST["labels"] == 0
     app = studied(page(), test=npz({key: value[keep] for key, value in TEST.items()}))
     assert app.header[0].value.startswith("False-refusal rate")
-    assert "A ROC needs test examples of both labels" in words(app) and "undefined" in shown(app)
+    assert "A ROC needs test examples of both labels" in words(
+        app
+    ) and "AUROC undefined (n = 24; no interval: " in shown(app)
 
 
 def test_hostile_names_stay_text(page):

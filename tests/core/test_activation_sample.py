@@ -11,6 +11,7 @@ import pytest
 from refusal_core.activations.layers import open_layers
 from refusal_core.activations.npz import read_export
 from refusal_core.activations.prompts import read_prompts
+from refusal_core.direction.findings import auroc_short
 from refusal_core.direction.intervals import CategoryInterval
 from refusal_core.direction.result import Settings
 from refusal_core.direction.sample import FOLDER, LAYER_INDEX, sample_files
@@ -57,7 +58,7 @@ def test_the_readme_says_what_the_study_says(pair):
     assert isinstance(found.interval, CategoryInterval)
     interval = f"{found.interval.low:.2f} to {found.interval.high:.2f}"
     assert f"**{found.test.balanced_accuracy:.2f} ({interval}, 6 topics held out, n = 72)**" in README
-    assert f"AUROC {found.test.auroc:.2f}" in README
+    assert f"AUROC {auroc_short(found.test.auroc, found.auroc_interval)};" in README
     random = found.baselines["random_directions"]
     assert f"Random directions: {random.mean:.2f} on average" in README
     for null in ("shuffled_labels", "within_categories"):

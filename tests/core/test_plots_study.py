@@ -12,6 +12,7 @@ from refusal_core.activations.layers import open_layers
 from refusal_core.direction.compare import compare
 from refusal_core.direction.cosine import cosine
 from refusal_core.direction.examples import Examples, examples_of
+from refusal_core.direction.findings import auroc_words
 from refusal_core.direction.meaning import MEANINGS
 from refusal_core.direction.record import record_of
 from refusal_core.direction.result import Settings
@@ -163,7 +164,7 @@ def test_the_report_is_one_file_with_the_numbers_of_the_result(done):
     report = study_report(record)
     assert "default-src 'none'" in report and "<script" not in report and not re.search("(src|href)=", report)
     assert report.count("<svg") == report.count('role="img"') == 5
-    assert record.sha256 in report and "&lt;x&gt;" in report and f"AUROC {result.test.auroc:.3f}" in report
+    assert record.sha256 in report and "&lt;x&gt;" in report and f"AUROC {auroc_words(vars(result))}" in report
     assert all(warning.split("<")[0][:60] in report for warning in result.warnings)
     assert WORDS.false_rate in report and "Missed-refusal" not in report
     assert study_report(record) == report

@@ -32,6 +32,13 @@ INPUT = {
     "label_counts": {"0": int, "1": int},
     "categories": dict,
 }
+INTERVAL = {
+    "method": str,
+    "level": float,
+    "low": float,
+    "high": float,
+    "categories_per_class": {"0": int, "1": int},
+}
 CONTRACT = {
     "schema": str,
     "inputs": {"train": INPUT, "test": INPUT},
@@ -53,13 +60,8 @@ CONTRACT = {
         "random_directions": {"repeats": int, "scores": list, "mean": float, "sd": float},
     },
     "nulls": {"shuffled_labels": NULL, "shuffled_categories": NULL, "within_categories": {"not_available": str}},
-    "interval": {
-        "method": str,
-        "level": float,
-        "low": float,
-        "high": float,
-        "categories_per_class": {"0": int, "1": int},
-    },
+    "interval": INTERVAL,
+    "auroc_interval": INTERVAL,
     "seed": int,
     "repeats": int,
     "warnings": list,
@@ -129,6 +131,8 @@ def test_study_json_keeps_the_contract(paths, tmp_path, capsys):
     assert list(found["versions"]) == ["python", "refusal-core", "numpy", "scipy"]
     first = captured.err.splitlines()[0]
     assert first.startswith("Balanced accuracy 0.") and "categories held out" in first and "p = " in first
+    ranking = f"AUROC {found['test']['auroc']:.2f} ({found['auroc_interval']['low']:.2f} to "
+    assert ranking in captured.err and "over 2 + 2 categories, n = 60)" in captured.err
 
 
 def test_the_held_out_command_writes_the_same_without_draws(paths, capsys):
@@ -136,6 +140,7 @@ def test_the_held_out_command_writes_the_same_without_draws(paths, capsys):
     found = json.loads(capsys.readouterr().out)
     assert study_command.main([*paths, "--repeats", "9"]) == 0
     whole = json.loads(capsys.readouterr().out)
+    assert "auroc_interval" in whole and "auroc_interval" not in found
     assert "nulls" not in found and "interval" not in found and "random_directions" not in found["baselines"]
     for key in (
         "schema",
