@@ -26,11 +26,25 @@ COMMANDS = {
 }
 
 
+# Commands that are modules of their own; their lines below the help.
+OWN_MODULES = {
+    "refusal_core.heldout": "fit a refusal direction on one activation export and score it on another",
+    "refusal_core.study": "the same with nulls, intervals, leakage and geometry: the full study",
+}
+
+
+def _epilog() -> str:
+    lines = (f"  python -m {module} --help\n      {does}" for module, does in OWN_MODULES.items())
+    return "\n".join(("commands of their own:", *lines))
+
+
 def parser(names: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """The parser with a subcommand for each of `names`, keys of COMMANDS."""
     root = Parser(
         prog="python -m refusal_core.cli",
         description="What kind of answer is this, and did the checkpoint get better? Offline.",
+        epilog=_epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(metavar="COMMAND", required=True)
     for name in names:

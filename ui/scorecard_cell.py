@@ -8,6 +8,7 @@ from refusal_core.errors import one_line
 from refusal_core.metrics.intervals import format_rate
 from refusal_core.plots import scorecard as plots
 from refusal_core.scorecard import Example, Row, Scorecard
+from refusal_core.scorecard.report import more_items
 from refusal_core.scorecard.verdicts import SYMBOL
 from ui import scorecard as logic
 from ui import show, state
@@ -66,17 +67,8 @@ def draw(scorecard: Scorecard, place: tuple[int, int]) -> None:
 
 
 def _decide(row: Row) -> None:
-    evidence = row.evidence
-    if row.verdict != "inconclusive":
-        return
-    if evidence.more_needed:
-        show.sentence(
-            "About **{more}** would decide, {assumption}.",
-            more=f"{evidence.more_needed:,} more item{'' if evidence.more_needed == 1 else 's'}",
-            assumption=evidence.assumption,
-        )
-    elif evidence.assumption:
-        show.text(evidence.assumption[:1].upper() + evidence.assumption[1:] + ".")
+    if row.verdict == "inconclusive" and (said := more_items(row)):
+        show.sentence("{said}.", said=said[:1].upper() + said[1:])
 
 
 def _numbers(row: Row) -> None:

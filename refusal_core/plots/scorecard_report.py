@@ -9,7 +9,7 @@ from refusal_core.metrics.intervals import format_rate
 from refusal_core.plots.html import Banner, Chart, Code, Lead, Section, Table, html_report
 from refusal_core.plots.svg import Row as ChartRow
 from refusal_core.plots.svg import interval_chart
-from refusal_core.scorecard.report import assumptions, cell_text, more_items
+from refusal_core.scorecard.report import assumptions, cell_text, conditions, more_items
 from refusal_core.scorecard.result import ColumnResult, Row, Scorecard
 from refusal_core.scorecard.verdicts import VERDICTS
 
@@ -94,6 +94,7 @@ def _details(heading: str, rows: Sequence[Row]) -> Section:
         parts.append(
             ". ".join(filter(None, (f"{row.checkpoint}, {name}{advisory}: {row.message}", _evidence(row)))) + "."
         )
+    parts += conditions(row for row, *_ in list(alike.values())[:DETAILS])
     if len(alike) > DETAILS:
         parts.append(f"{len(alike) - DETAILS:,} more are left out; scorecard.json has all.")
     return Section(heading, parts)
@@ -137,7 +138,7 @@ def _evidence(row: Row) -> str:
         ids = ", ".join(example.id for example in evidence.failing[:8])
         parts.append(f"{evidence.failing_total:,} items: {ids}{', …' if evidence.failing_total > 8 else ''}")
     if evidence.more_needed:
-        parts.append(more_items(row))
+        parts.append(more_items(row, listed=True))
     return "; ".join([*parts, *evidence.notes])
 
 

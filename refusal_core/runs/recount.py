@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refusal_core.metrics.report import SCORES, report_from_matrix
-from refusal_core.runs.tables import MatrixTable, ReportRow, ReportTable, count_of
+from refusal_core.runs.tables import MOST_ITEMS, MatrixTable, ReportRow, ReportTable, count_of
 
 Split = str
 
@@ -32,11 +32,15 @@ class Recount:
 
 
 def of_report(table: ReportTable) -> Recount:
-    """From the class rows. A score that the file leaves empty or calls NaN is 0/0."""
+    """From the class rows. A score that the file leaves empty or calls NaN is 0/0.
+
+    A score of which a class has a number outside 0 to 1 has no average, nor is anything weighted by supports that count
+    no items: such a number is in no mean, and one like 1e308 would overflow it.
+    """
     values: dict[str, float] = {}
     left_out: dict[str, float] = {}
     supports = [row.support for row in table.classes]
-    known = all(support is not None for support in supports)
+    known = all(support is not None and 0 <= support < MOST_ITEMS for support in supports)
     shown = any(getattr(row, score) is None for row in table.classes for score in SCORES)  # then a 0 is a true 0
     total = sum(supports) if known else 0
     for score in SCORES:
@@ -45,7 +49,7 @@ def of_report(table: ReportTable) -> Recount:
             value is None or (not shown and _is_nothing(row, score))
             for row, value in zip(table.classes, found, strict=True)
         ]
-        if not found or all(value is None for value in found):
+        if all(value is None for value in found) or not all(value is None or 0 <= value <= 1 for value in found):
             continue
         zeros = [value or 0.0 for value in found]
         values[f"macro_{score}"] = float(np.mean(zeros))

@@ -9,7 +9,7 @@ from typing import IO
 from refusal_core.errors import one_line
 from refusal_core.metrics.intervals import Rate, digits_for, format_rate
 from refusal_core.reports import to_json, write_csv
-from refusal_core.scorecard.result import Row, Scorecard
+from refusal_core.scorecard.result import UNTIL_SUPPORT, Row, Scorecard
 from refusal_core.scorecard.verdicts import SYMBOL, VERDICTS
 
 CSV_HEADER = (
@@ -49,12 +49,28 @@ def cell_text(row: Row | None) -> str:
     return f"{SYMBOL[row.verdict]} {short_value(row) or row.verdict}"
 
 
-def more_items(row: Row) -> str:
-    """How many further items would decide, under which assumption; the assumption alone where no number would."""
+def more_items(row: Row, *, listed: bool = False) -> str:
+    """How many further items would decide and under which condition; the reason alone where no number would.
+
+    `listed` leaves the condition out, for a list below which `conditions` says it once.
+    """
     more = row.evidence.more_needed
     if not more:
         return row.evidence.assumption
-    return f"about {more:,} more item{'s' if more > 1 else ''} would decide, {row.evidence.assumption}"
+    items = f"{more:,} more item{'s' if more > 1 else ''}"
+    if not _conditional(row):
+        return f"{items} would reach the support that is asked for"
+    return f"about {items} would decide" + ("" if listed else f", {row.evidence.assumption}")
+
+
+def conditions(rows: Iterable[Row]) -> list[str]:
+    """What the counts of a list of rows hold under, as one sentence; none where no row has such a count."""
+    said = "Counts of further items hold if the values stay as they are and further items are like these."
+    return [said] if any(map(_conditional, rows)) else []
+
+
+def _conditional(row: Row) -> bool:
+    return bool(row.evidence.more_needed) and row.evidence.assumption != UNTIL_SUPPORT
 
 
 def short_value(row: Row) -> str:
@@ -117,6 +133,7 @@ def _details(scorecard: Scorecard, width: int) -> str:
             more = sum(map(len, groups[most:]))
             rows = "row" if more == 1 else "rows"
             lines.append(f"  and {more:,} more {groups[0][0].verdict} {rows}; --json or --html has all")
+        lines += (part for said in conditions(g[0] for g in groups[:most]) for part in textwrap.wrap(said, width))
     for column in scorecard.checkpoints:
         lines += [one_line(f"{column.id}: {note}") for note in column.notes]
     return "\n".join([*lines, *map(one_line, scorecard.notes), *assumptions(scorecard)])
@@ -130,7 +147,7 @@ def assumptions(scorecard: Scorecard) -> list[str]:
 
 def _paragraphs(groups: Iterable[Sequence[Row]], width: int) -> Iterable[str]:
     for row, *others in groups:
-        hint = f"; {more_items(row)}" if row.evidence.more_needed else ""
+        hint = f"; {more_items(row, listed=True)}" if row.evidence.more_needed else ""
         name = f"{row.test}/{row.name}" + (f" and {len(others):,} more rows" if others else "")
         text = f"{SYMBOL[row.verdict]} {row.checkpoint}: {name}: {row.message}{hint}"
         yield "\n".join(textwrap.wrap(one_line(text), width, subsequent_indent="    "))
@@ -145,6 +162,7 @@ __all__ = [
     "CSV_HEADER",
     "VERDICTS",
     "cell_text",
+    "conditions",
     "json_text",
     "more_items",
     "short_value",

@@ -16,6 +16,8 @@ SCHEMA = "refusal-scorecard/1"
 SuiteVerdict = Literal["pass", "fail", "error", "inconclusive", "empty"]
 PASSED, NOT_COMPUTED, WRONG_INPUT, NOTHING_RAN, FAILED, UNDECIDED = 0, 1, 2, 5, 100, 101
 
+UNTIL_SUPPORT = "until the support that is asked for"
+
 
 @dataclass(frozen=True)
 class Example:
@@ -55,6 +57,7 @@ class Evidence:
     more_needed: int | None = None
     """Further items that would decide an inconclusive row under `assumption`."""
     assumption: str = ""
+    """On what `more_needed` rests (UNTIL_SUPPORT for the rows that are asked for), or why there is none."""
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from refusal_core.errors import one_line
 from refusal_core.metrics.intervals import Rate, digits_for, format_rate
 from refusal_core.scorecard.assertions import EVERY
 from refusal_core.scorecard.cell import Cell, Finding, shown_slice
-from refusal_core.scorecard.result import Row
+from refusal_core.scorecard.result import UNTIL_SUPPORT, Row
 from refusal_core.scorecard.unfold import Line
 from refusal_core.scorecard.verdicts import Bound, Verdict, more_needed, negated
 
@@ -91,7 +91,7 @@ def _assumption(finding: Finding, more: int | None) -> str:
     if more is None:
         return "the value lies on the bound: no number of items would decide" if _on_bound(finding) else ""
     if finding.interval is None or (finding.n or 0) + more == finding.min_support:
-        return "until the support that is asked for"
+        return UNTIL_SUPPORT
     return f"if the value stays at {rate.value:.3g} and further items are like these"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -202,6 +203,17 @@ def test_every_command_explains_itself(capsys):
         said = " ".join(capsys.readouterr().out.split())  # as wide as the terminal, so lines are broken anywhere
         module = import_module(f"refusal_core.commands.{module}")
         assert name == module.NAME and module.__doc__.split("\n")[0].split(":")[0] in said
+
+
+def test_help_names_the_studies_that_are_modules_of_their_own(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--help"])
+    named = re.findall(r"python -m (refusal_core\.\w+) --help", capsys.readouterr().out)
+    assert stop.value.code == 0 and named == ["refusal_core.heldout", "refusal_core.study"]
+    for module in named:
+        command = [sys.executable, "-m", module, "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, timeout=120)
+        assert done.returncode == 0 and f"python -m {module}" in done.stdout, done.stderr
 
 
 def test_a_command_imports_no_other():

@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import time
 import zipfile
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,8 @@ from refusal_core.plots.runs_report import runs_report
 from refusal_core.reports import to_json
 from refusal_core.runs.json_members import read_members
 from refusal_core.runs.read import read, read_files, read_folder
+from refusal_core.runs.recount import of_report
+from refusal_core.runs.tables import ReportRow, ReportTable
 from refusal_core.runs.view_classes import class_table, evaluations
 from refusal_core.runs.view_report import of_folder
 
@@ -173,6 +176,7 @@ def test_a_view_of_a_database_is_never_asked(tmp_path):
 IMPOSSIBLE = ("-0.5", "1.5", "85", "1e308", "1e-320", "-3", "0", "2.5", "9" * 320)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("value", IMPOSSIBLE)
 def test_numbers_that_no_score_or_count_can_be_are_shown_and_counted_in_nothing(tmp_path, value):
     """As recall, precision, support, step and epoch: every reader of what was found goes through."""
@@ -195,6 +199,17 @@ def test_numbers_that_no_score_or_count_can_be_are_shown_and_counted_in_nothing(
         for evaluation in evaluations(report.runs):
             for row_ in class_table(evaluation).rows:
                 assert row_.recall.n >= 0 and (row_.recall.interval is None or 0 <= row_.recall.value <= 1)
+
+
+@pytest.mark.parametrize("value", [1e308, -0.5, 1.5, 85.0, float("inf")])
+def test_a_number_that_no_score_can_be_is_in_no_average(value):
+    rows = [ReportRow("a", 0.5, value, 0.5, 10.0), ReportRow("b", 0.5, 0.5, 0.5, 10.0)]
+    table = ReportTable("report.json", "", "test", tuple(rows), (), None, 20, None)
+    averages = {f"{kind}_{score}": 0.5 for kind in ("macro", "weighted") for score in ("precision", "f1")}
+    assert of_report(table).values == averages
+    odd = [replace(rows[0], recall=0.5, support=value), rows[1]]
+    plain = of_report(replace(table, classes=tuple(odd))).values
+    assert ("weighted_f1" in plain) == (0 <= value < 2**53) and plain["macro_f1"] == 0.5
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that opens and cannot be read")

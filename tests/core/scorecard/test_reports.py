@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as xml
 
@@ -16,9 +18,11 @@ from refusal_core.reports import to_json
 from refusal_core.scorecard import read_suite, schema
 from refusal_core.scorecard.draft import draft
 from refusal_core.scorecard.junit import TEXT_CHARACTERS, junit
-from refusal_core.scorecard.report import CSV_HEADER, json_text, terminal_table, write_csv_rows
+from refusal_core.scorecard.report import CSV_HEADER, conditions, json_text, more_items, terminal_table, write_csv_rows
+from refusal_core.scorecard.result import UNTIL_SUPPORT
 from tests.core.scorecard.cases import noisy, score, write_predictions
 
+CONDITION = "Counts of further items hold if the values stay as they are and further items are like these."
 XSD = Path(__file__).with_name("junit.xsd")
 SUITE = """
 version: 1
@@ -148,9 +152,21 @@ def test_the_terminal_shows_the_matrix_and_each_reason_once(scorecard):
     for symbol in "✓✕~!–":
         assert symbol in text
     assert text.count("could not be loaded") == 1
-    assert "more items would decide" in text
+    assert "more items would decide" in text and "if the value stays" not in text
+    assert " ".join(text.split()).count(CONDITION) == 1
     assert all(len(line) <= 150 for line in text.splitlines())
     assert all(len(line) <= 80 for line in terminal_table(scorecard, 80).splitlines())
+
+
+def test_the_condition_of_a_count_stands_once_below_a_list_and_whole_with_a_row_alone(scorecard):
+    [row] = [row for row in scorecard.of("prod") if row.assertion == "close"]
+    assert re.fullmatch(r"about [\d,]+ more items? would decide", more_items(row, listed=True))
+    assert more_items(row) == f"{more_items(row, listed=True)}, {row.evidence.assumption}"
+    assert "if the value stays at" in more_items(row) and conditions([row, row]) == [CONDITION]
+    page = scorecard_report(scorecard, command="x")
+    assert page.count(CONDITION) == 1 and "if the value stays" not in page
+    few = replace(row, evidence=replace(row.evidence, more_needed=1, assumption=UNTIL_SUPPORT))
+    assert more_items(few) == "1 more item would reach the support that is asked for" and conditions([few]) == []
 
 
 def test_the_html_report_is_one_file_without_script(scorecard):
