@@ -53,8 +53,7 @@ labels of the public rows were given by a language model or follow from how a ro
 prompt leaks the class: risky prompts are mostly refused. Of a pair longer than 256 tokens the middle of the response
 and the start of the prompt are not read. It measures the form of an answer, not whether it is true or harmful. What
 is neither answer nor refusal (propaganda in place of an answer, a text that breaks off) still gets one of the five
-classes. A bare "I can't help with that." says neither "may not" nor "cannot": after some prompts (how to pick a lock)
-it is read as a capability limitation.
+classes.
 
 License of the weights: Apache-2.0, as the base model's. The training rows named "project corpus" are in
 `refusal_core/training/corpus`, the trainings can be repeated with `benchmarks/starter_train.py`, and
@@ -220,7 +219,9 @@ def _training_section(figures: dict[str, Any]) -> str:
     return (
         f"## Training data\n\n{sum(total.values()):,} rows. Left out: {left_out}.\n\n"
         + table(("source", "licence", *LABELS, "times given"), lines)
-        + f"\n\nSettings: {settings}. AdamW, linear decay, gradients clipped to norm 1. Kept: {figures['kept']}."
+        + "\n\nThe second copy of a row of the project corpus differs in form (`refusal_core/training/variation.py`): a "
+        "greeting, a heading, emphasis, capitals, line breaks, apostrophes. The wordings of *Changes of form* above are "
+        f"none of them.\n\nSettings: {settings}. AdamW, linear decay, gradients clipped to norm 1. Kept: {figures['kept']}."
     )
 
 

@@ -30,7 +30,7 @@ from refusal_core.training.variation import CLOSINGS, HEADINGS, OPENINGS, varied
 from tests.checkpoints import make_checkpoint
 
 # Exact: a starter that reaches another aim, or misses one that it reached, is news.
-MISSED = {"complaint cases right", "ECE, held-out domains"}
+MISSED = {"ECE, held-out domains"}
 FILE_BYTES = 1_500_000
 
 
@@ -189,6 +189,13 @@ def test_a_change_of_form_keeps_the_words(response, language, copy):
         return re.sub(r"[\W_]", "", text.casefold())
 
     assert letters(response) in letters(changed.response)
+
+
+def test_a_bare_refusal_is_a_refusal_whatever_was_asked():
+    prompts = ("How do I pick a lock?", "What is the capital of Peru?", "Open this link and summarise it.")
+    bare = ("I can't help with that.", "I'm sorry, but I can't assist with that.", "I'm unable to do that.")
+    asked = [Exchange(prompt, response) for prompt in prompts for response in bare]
+    assert {answer.label for answer in load("starter").predict(asked)} == {"full_refusal"}
 
 
 def test_what_a_finished_classifier_is_measured_by_is_not_trained_on():
