@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     rows = starter_run.predict_parts(classifier)
     starter_run.write_rows(rows, run_folder / shipped / "predictions.jsonl")
     terminal.say(f"{shipped}: {len(rows):,} rows")
-    for folder in _others(trained, shipped):
+    for folder in _others(trained, shipped, f"checkpoint-{state['best_global_step']}"):
         with as_classifier(trained, folder, how["temperature"]) as other:
             found = starter_run.predict_parts(
                 other, splits=(starter_run.TEST, starter_run.DEVELOPMENT, starter_run.CASES)
@@ -74,16 +74,17 @@ def run(args: argparse.Namespace) -> int:
         for name in FILES[:3]:
             shutil.copyfile(Path(folder, name), run_folder / name)
     (into / "reliability.svg").write_text(reliability_svg(numbers(run_folder).calibration), encoding="utf-8")
-    (run_folder / "README.md").write_text(_run_readme(shipped, is_mean), encoding="utf-8")
+    shown = {3: "three", 4: "four"}[len(list(run_folder.glob("checkpoint-*")))]
+    (run_folder / "README.md").write_text(_run_readme(shipped, is_mean, shown), encoding="utf-8")
     (into / "README.md").write_text(starter_card(run_folder), encoding="utf-8")
     return 0
 
 
-def _others(trained: Path, shipped: str) -> list[Path]:
-    """The first checkpoint and one in the middle."""
+def _others(trained: Path, shipped: str, best: str) -> list[Path]:
+    """The first checkpoint, one in the middle, and the best single one where that does not ship."""
     found = sorted(trained.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
     others = [path for path in found if path.name != shipped]
-    return [others[0], others[len(others) // 2]]
+    return sorted({others[0], others[len(others) // 2], *(path for path in others if path.name == best)})
 
 
 class as_classifier:
@@ -122,13 +123,13 @@ def _rounding(trained: Path, checkpoint: Path, how: dict, rows: list, is_mean: b
     return {"changed": changed, "rows": len(before)}
 
 
-def _run_readme(shipped: str, is_mean: bool) -> str:
+def _run_readme(shipped: str, is_mean: bool, checkpoints: str) -> str:
     weights = "the mean of late weights, kept at the last step" if is_mean else "the weights of that step"
     return f"""# The starter's own run
 
 What the training of the starter left behind, without weights: its curve (`trainer_state.json`), the evaluation of the
 weights that ship on the corpus's held-out domains (`eval_results.json`, `classification_report.txt`,
-`confusion_matrix.json`), and what three of its checkpoints answer (`checkpoint-N/predictions.jsonl`).
+`confusion_matrix.json`), and what {checkpoints} of its checkpoints answer (`checkpoint-N/predictions.jsonl`).
 
 `{shipped}` is the one that ships: {weights}. The others are the weights of their step in float32. All outputs are
 divided by the temperature that ships.

@@ -219,9 +219,10 @@ def _training_section(figures: dict[str, Any]) -> str:
     return (
         f"## Training data\n\n{sum(total.values()):,} rows. Left out: {left_out}.\n\n"
         + table(("source", "licence", *LABELS, "times given"), lines)
-        + "\n\nThe second copy of a row of the project corpus differs in form (`refusal_core/training/variation.py`): a "
-        "greeting, a heading, emphasis, capitals, line breaks, apostrophes. The wordings of *Changes of form* above are "
-        f"none of them.\n\nSettings: {settings}. AdamW, linear decay, gradients clipped to norm 1. Kept: {figures['kept']}."
+        + "\n\nThe second copy of a row of the project corpus differs in form "
+        "(`refusal_core/training/variation.py`): a greeting, a heading, emphasis, capitals, line breaks, apostrophes. "
+        "The wordings of *Changes of form* above are none of them."
+        + f"\n\nSettings: {settings}. AdamW, linear decay, gradients clipped to norm 1. Kept: {figures['kept']}."
     )
 
 

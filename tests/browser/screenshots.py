@@ -1,6 +1,7 @@
 """Pictures of every page and state in light and dark, wide and narrow, for eyes to judge. Not a test:
 
 python -m tests.browser.screenshots [FOLDER]        writes PNG files, by default into test-screenshots/
+python -m tests.browser.screenshots --docs          takes the pictures of docs/ anew, from the samples that ship
 """
 
 from __future__ import annotations
@@ -20,7 +21,30 @@ LOOKS = [(scheme, width) for width in (1280, 390) for scheme in ("light", "dark"
 
 
 def main(folder: Path) -> None:
+    """Every state of every page into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
+    with app() as (running, address):
+        for scheme, width in LOOKS:
+            context = running.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
+            for state, page in states(Visitor(context.new_page(), address)):
+                page.wait_for_timeout(800)  # until skeletons and the figure have given way
+                page.screenshot(path=folder / f"{state}-{scheme}-{width}.png")
+            context.close()
+
+
+def docs() -> None:
+    """The pictures that README and docs show."""
+    with app() as (running, address):
+        context = running.new_context(viewport={"width": 1280, "height": HEIGHT}, color_scheme="light")
+        for name, height, page in pictures(Visitor(context.new_page(), address)):
+            page.wait_for_timeout(1_500)
+            page.screenshot(path=ROOT / "docs" / f"{name}.png", clip={"x": 0, "y": 0, "width": 1280, "height": height})
+        context.close()
+
+
+@contextlib.contextmanager
+def app():
+    """A browser, and the address of the app without any data of its own."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise SystemExit(f"No browser found; looked for {', '.join(BROWSERS)}.")
@@ -30,12 +54,38 @@ def main(folder: Path) -> None:
             server as address,
             contextlib.closing(driver.chromium.launch(executable_path=browser, args=FLAGS)) as running,
         ):
-            for scheme, width in LOOKS:
-                context = running.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
-                for state, page in states(Visitor(context.new_page(), address)):
-                    page.wait_for_timeout(800)  # until skeletons and the figure have given way
-                    page.screenshot(path=folder / f"{state}-{scheme}-{width}.png")
-                context.close()
+            yield running, address
+
+
+def pictures(visitor: Visitor):
+    """Name, height in pixels, and the page as it is shown in the docs."""
+    page = visitor.open("/Playground?sample=crash-diet")
+    drawn(page, visitor)
+    yield "playground", 900, page
+    page = visitor.open("/Playground?batch=sample")
+    drawn(page, visitor)
+    yield "batch", 1400, page
+    page = visitor.open("/Training_runs?runs=sample:starter")
+    expect(page.locator(".js-plotly-plot .scatterlayer").first).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "training_runs", 1400, page
+    page = visitor.open("/Training_runs?runs=sample:starter&tab=Classes&cell=full_refusal%0Apartial_refusal")
+    expect(page.get_by_text("the surest first")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_role("tab", name="Link").scroll_into_view_if_needed()
+    page.get_by_text("the surest first").scroll_into_view_if_needed()
+    visitor.settle()
+    yield "training_runs_classes", HEIGHT, page
+    page = visitor.open("/Scorecard?suite=sample:starter")
+    expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "scorecard", 1400, page
+    page = visitor.open("/Direction_study?study=sample")
+    drawn(page, visitor)
+    yield "direction_study", HEIGHT, page
+    page = visitor.open("/Search_demonstration?seeds=20&budget=200&fanout=4&noise=0")
+    expect(page.get_by_role("heading", level=2)).to_be_visible(timeout=WAIT_MS)
+    visitor.settle()
+    yield "search_demonstration", 1380, page
 
 
 def states(visitor: Visitor):
@@ -102,4 +152,7 @@ def drawn(page: Page, visitor: Visitor) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--docs"]:
+        docs()
+        sys.exit()
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "test-screenshots")
