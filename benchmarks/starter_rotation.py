@@ -104,15 +104,16 @@ def table(turns: list[dict]) -> str:
 
 
 def _spread(cells: dict[tuple, dict[tuple[str, str], float]]) -> list[str]:
-    """One sentence a cell of the table that several seeds fill."""
+    """One line a trial and group of sources that several seeds left out."""
     of_seeds: dict[tuple, list[float]] = defaultdict(list)
     for (trial, _, epochs, weights), values in cells.items():
         for (group, part), value in values.items():
-            of_seeds[trial, epochs, weights, group, part].append(value)
+            if part == "left_out":
+                of_seeds[trial, group, epochs, weights].append(value)
     return [
-        f"- {trial}, {epochs} epochs, {weights} weights, {group}, {part.replace('_', ' ')}: "
-        f"{min(values):.3f} to {max(values):.3f} over {len(values)} seeds"
-        for (trial, epochs, weights, group, part), values in of_seeds.items()
+        f"- {trial}, {group} left out, after {epochs} epochs, {weights} weights: {min(values):.3f} to "
+        f"{max(values):.3f} over {len(values)} seeds"
+        for (trial, group, epochs, weights), values in of_seeds.items()
         if len(values) > 1
     ]
 
