@@ -115,7 +115,7 @@ class AnswerCache:
             path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path or ":memory:", timeout=_WAIT, check_same_thread=False, isolation_level=None)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, value TEXT, used INTEGER)")
             connection.execute("CREATE INDEX IF NOT EXISTS answers_used ON answers (used)")
@@ -150,6 +150,19 @@ class AnswerCache:
             if stale:
                 with self._writing() as connection:
                     connection.execute(f"UPDATE answers SET used = ? WHERE key IN ({marks})", [now, *part])
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Let readers and a writer work side by side. SQLite does not wait for this change, even where it has a timeout."""
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,48 @@ go(Path({str(folder)!r}), AnswerCache(Path({str(folder / "c.sqlite")!r})))
     found = go(folder, AnswerCache(folder / "c.sqlite"))
     assert sum(Stub.asked) == 2 * 600 - CHUNK
     assert found.as_json() == go(folder).as_json()
+
+
+def test_two_processes_at_once_end_alike_and_leave_a_whole_cache(folder):
+    """They wait for one another at the new file's door; a third run finds every answer."""
+    code = f"""
+import sys, time
+from pathlib import Path
+from tests.core.scorecard.test_cache import go
+from refusal_core.scorecard.cache import AnswerCache
+here = Path({str(folder)!r})
+Path(here, "ready-" + sys.argv[1]).touch()
+while not Path(here, "go").exists():
+    time.sleep(0.001)
+cache = AnswerCache(here / "c.sqlite")
+Path(here, sys.argv[1]).write_text(str(go(here, cache).as_json()))
+sys.exit(cache.note or 0)
+"""
+    running = [subprocess.Popen([sys.executable, "-c", code, name], cwd=ROOT) for name in ("a", "b")]
+    while not all((folder / f"ready-{name}").exists() for name in ("a", "b")):
+        assert all(process.poll() is None for process in running)
+        time.sleep(0.01)
+    (folder / "go").touch()
+    assert [process.wait() for process in running] == [0, 0]
+    found = go(folder, AnswerCache(folder / "c.sqlite"))
+    assert Stub.asked == []
+    assert {str(found.as_json())} == {(folder / name).read_text() for name in ("a", "b")}
+    with sqlite3.connect(folder / "c.sqlite") as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("SELECT COUNT(*) FROM answers").fetchone() == (2 * 600,)
+
+
+def test_a_file_in_which_another_process_writes_is_waited_for(tmp_path):
+    other = sqlite3.connect(tmp_path / "c.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE theirs (it)")
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, other.execute, ["COMMIT"])
+    release.start()
+    cache = AnswerCache(tmp_path / "c.sqlite")
+    release.join()
+    assert cache.note == ""
+    cache.close()
+    other.close()
 
 
 def test_a_cancelled_run_keeps_what_is_done(folder):
